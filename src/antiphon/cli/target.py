@@ -179,10 +179,11 @@ def _of_profiles(
     servers: Mapping[str, McpServer] = {},
 ) -> Target:  # fmt: skip
     """The team that the profiles of a folder describe, with the tools that ship and those of servers."""
-    from antiphon.cli.team_file import SETS, toolbox
+    from antiphon.cli.team_file import SETS, check_sets, toolbox
     from antiphon.styles.profiles import ProfileTeam
     from antiphon.tools.mcp import mcp_toolset
 
+    check_sets(servers)
     box = toolbox(folder, sources)
     tools = {name: mcp_toolset(each) for name, each in servers.items()} | {name: box[name]() for name in SETS}
     team = ProfileTeam(home, tools=tools, entry=entry)

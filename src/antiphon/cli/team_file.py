@@ -17,6 +17,7 @@ Read without building any object but texts, numbers and lists; every error says 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -25,6 +26,7 @@ import yaml
 from msgspec import Struct
 
 from antiphon import Agent, Example, Limits, LoopOptions, ModelOptions, RetryPolicy, Tool
+from antiphon.config.dotenv import environment
 from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError, UserError
 from antiphon.models.endpoints.choice import key_of
@@ -56,8 +58,10 @@ SETS = (
     "dates",
     "units",
     "outputs",
+    "web",
     "rag_tools",
     "file_system_tools",
+    "jina_search_and_visit",
 )
 """Toolsets; the last ones are what profiles of the documented generation call theirs."""
 READING = (
@@ -68,6 +72,7 @@ EDITING = ("edit_file", "write_file", "move_file", "delete_file")
 KNOWLEDGE = ("search_knowledge", "list_sources", "read_document")
 RAG = ("rag_query", "list_rag_sources")
 WORKSPACE = ("write_file", "review_workspace_files")
+WEB = ("web_search", "visit_url")
 
 _TEAM = ("entry", "model", "endpoints", "agents")
 _FIELDS: Mapping[str, Any] = {
@@ -132,6 +137,7 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
     def changing(names: Iterable[str]) -> Callable[[], list[Tool]]:
         return lambda: [each for each in _editing_tools(Root(folder)) if each.name in names]
 
+    web = functools.cache(_web_tools)
     box: dict[str, Callable[[], list[Tool]]] = {
         "documents": of_folder(READING[:1]),
         "files": of_folder(READING[1:]),
@@ -141,15 +147,27 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
         "dates": date_tools,
         "units": lambda: [convert],
         "outputs": lambda: [read_output, grep_output],
+        "web": web,
         "rag_tools": of_sources(RAG),
         "file_system_tools": lambda: _workspace_tools(folder),
+        "jina_search_and_visit": web,
     }
     box.update({name: of_folder((name,)) for name in READING})
     box.update({name: changing((name,)) for name in EDITING})
     box.update({name: of_sources((name,)) for name in (*KNOWLEDGE, *RAG)})
     box.update({name: lambda name=name: _workspace_tools(folder, name) for name in WORKSPACE})  # type: ignore[misc]
+    box.update({name: lambda name=name: _web_tool(web(), name) for name in WEB})  # type: ignore[misc]
     box.update({name: lambda found=found: [found] for name, found in single.items()})  # type: ignore[misc]
     return box
+
+
+def check_sets(servers: Iterable[str], names: Iterable[str] = SETS) -> None:
+    """Raise ConfigError where an MCP server has the name of a set: nobody could say which is meant."""
+    for name in servers:
+        if name in names:
+            raise ConfigError(
+                f"{name!r} is a set of tools that comes with Antiphon, and an MCP server; rename the server"
+            )
 
 
 def _editing_tools(root: Root) -> list[Tool]:
@@ -162,6 +180,24 @@ def _workspace_tools(folder: str, only: str = "") -> list[Tool]:
     root = Root(folder)
     found = [*_editing_tools(root), review_tool(root), *file_tools(root)]
     return [each for each in found if each.name in ((only,) if only else (*WORKSPACE, "read_lines"))]
+
+
+def _web_tools() -> list[Tool]:
+    """`visit_url`, and `web_search` where the settings name somebody who searches. Raises ConfigError."""
+    from antiphon.tools.web import web_tools
+    from antiphon.tools.web.search import configured_search
+
+    return web_tools(search=configured_search(environment()))
+
+
+def _web_tool(found: list[Tool], name: str) -> list[Tool]:
+    chosen = [each for each in found if each.name == name]
+    if not chosen:
+        from antiphon.tools.web.search import PROVIDERS
+
+        keys = ", ".join(each.variable for each in PROVIDERS.values())
+        raise ConfigError(f"{name} needs somebody who searches: set one of {keys} in the environment or .env")
+    return chosen
 
 
 def _source_tools(federation: Federation) -> list[Tool]:
@@ -268,10 +304,19 @@ class _TeamFileParser(YamlReader):
                 if name not in self._toolbox:
                     of_servers.append(self._of_server(name))
                     continue
+                if name in SETS:
+                    check_sets(self._known_servers(), (name,))
                 found.update({tool.name: tool for tool in self._toolbox[name]()})
             except ConfigError as error:
                 raise self.wrong(each, str(error)) from error
         return [*found.values(), *(named_toolsets(of_servers, self._servers()) if of_servers else ())]
+
+    def _known_servers(self) -> Iterable[str]:
+        """The names of servers; none where their file is wrong, which is told when one of them is named."""
+        try:
+            return tuple(self._servers())
+        except ConfigError:
+            return ()
 
     def _of_server(self, name: str) -> str:
         """The name of a server or of a tool of it. Raises ConfigError: of none, or they cannot be read."""

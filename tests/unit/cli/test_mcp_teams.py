@@ -27,7 +27,7 @@ system_prompt_construction:
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    write(tmp_path, {"web": SERVER, "web_two": SERVER, "bank": {**SERVER, "tools": ["echo"]}})
+    write(tmp_path, {"pages": SERVER, "pages_two": SERVER, "bank": {**SERVER, "tools": ["echo"]}})
     return tmp_path
 
 
@@ -47,16 +47,16 @@ def taken(target):
 
 
 def test_a_team_file_names_servers_and_single_tools_of_them(folder):
-    found = load_target(team(folder, "arithmetic", "web", "web_two_act", "web_two_echo", "bank_echo"))
+    found = load_target(team(folder, "arithmetic", "pages", "pages_two_act", "pages_two_echo", "bank_echo"))
     assert taken(found) == [
-        ("web", ()), ("web_two", ("web_two_act", "web_two_echo")), ("bank", ("bank_echo",)),
+        ("pages", ()), ("pages_two", ("pages_two_act", "pages_two_echo")), ("bank", ("bank_echo",)),
     ]  # fmt: skip
-    assert taken(load_target(team(folder, "web_echo", "web"))) == [("web", ())]
+    assert taken(load_target(team(folder, "pages_echo", "pages"))) == [("pages", ())]
 
 
 def test_what_is_no_server_is_refused_where_it_stands_with_those_that_are(folder):
     with pytest.raises(
-        ConfigError, match=r"team\.yaml:5:5: unknown tool 'wep'.*MCP servers: web, web_two, bank"
+        ConfigError, match=r"team\.yaml:5:5: unknown tool 'wep'.*MCP servers: pages, pages_two, bank"
     ):
         load_target(team(folder, "wep"))
     with pytest.raises(ConfigError, match="unknown tool 'bank_act'"):
@@ -64,18 +64,18 @@ def test_what_is_no_server_is_refused_where_it_stands_with_those_that_are(folder
 
 
 def test_a_broken_file_of_servers_matters_to_teams_that_name_one(folder):
-    (folder / ".mcp.json").write_text('{"mcpServers": {"web": {}}}')
+    (folder / ".mcp.json").write_text('{"mcpServers": {"pages": {}}}')
     assert taken(load_target(team(folder, "arithmetic"))) == []
-    with pytest.raises(ConfigError, match=r"team\.yaml:5:5: .*\.mcp\.json:1:24: mcpServers\.web: neither"):
-        load_target(team(folder, "web"))
+    with pytest.raises(ConfigError, match=r"team\.yaml:5:5: .*\.mcp\.json:1:26: mcpServers\.pages: neither"):
+        load_target(team(folder, "pages"))
 
 
 def test_a_team_of_a_project_has_the_servers_that_its_file_names(folder):
     with pytest.raises(ConfigError, match="MCP servers: none"):
-        load_declared(folder / team(folder, "web"), folder)
+        load_declared(folder / team(folder, "pages"), folder)
     own = folder / "projects/tides"
     own.mkdir(parents=True)
-    team(own, "web", "search_knowledge")
+    team(own, "pages", "search_knowledge")
     (folder / "handbook").mkdir()
     (folder / "handbook/moon.md").write_text("The moon pulls the sea.")
 
@@ -90,14 +90,14 @@ def test_a_team_of_a_project_has_the_servers_that_its_file_names(folder):
         except UserError as error:
             return str(error)
 
-    assert "unknown tool 'web'" in said("teams: [team.yaml]")
+    assert "unknown tool 'pages'" in said("teams: [team.yaml]")
     assert "MCP servers: bank" in said("teams: [team.yaml]\nmcp_servers: [bank]")
     missing = said("teams: [team.yaml]\nmcp_servers: [shop]")
     assert missing.endswith(
-        "mcp_servers: 'shop' is not set up where the server runs; it has web, web_two, bank"
+        "mcp_servers: 'shop' is not set up where the server runs; it has pages, pages_two, bank"
     )
-    found = said("teams: [team.yaml]\nmcp_servers: [web]\nknowledge: {book: ../../handbook, gone: nowhere}")
-    assert taken(found) == [("web", ())]
+    found = said("teams: [team.yaml]\nmcp_servers: [pages]\nknowledge: {book: ../../handbook, gone: nowhere}")
+    assert taken(found) == [("pages", ())]
     (search,) = [each for each in found.agents[0].tools if each.name == "search_knowledge"]
     told = asyncio.run(search("moon"))
     assert told.startswith("[book/moon.md:1-1]\n> The moon pulls the sea.")
@@ -107,12 +107,12 @@ def test_a_team_of_a_project_has_the_servers_that_its_file_names(folder):
 def test_a_change_of_the_project_s_file_is_seen_at_the_next_run(folder):
     own = folder / "projects/tides"
     own.mkdir(parents=True)
-    team(own, "web")
+    team(own, "pages")
     projects = Projects(folder / "projects", TeamOptions().load)
-    (own / "project.yaml").write_text("teams: [team.yaml]\nmcp_servers: [web]")
-    assert taken(projects.team(projects.get("tides"), "team")) == [("web", ())]
+    (own / "project.yaml").write_text("teams: [team.yaml]\nmcp_servers: [pages]")
+    assert taken(projects.team(projects.get("tides"), "team")) == [("pages", ())]
     (own / "project.yaml").write_text("teams: [team.yaml]")
-    with pytest.raises(UserError, match="unknown tool 'web'"):
+    with pytest.raises(UserError, match="unknown tool 'pages'"):
         projects.team(projects.get("tides"), "team")
 
 
@@ -123,27 +123,40 @@ def profiles(folder, sets="", tools=""):
 
 
 def test_profiles_name_them_too(folder):
-    profiles(folder, "web", "bank_echo")
-    assert taken(load_target(".")) == [("web", ()), ("bank", ("bank_echo",))]
+    profiles(folder, "pages", "bank_echo")
+    assert taken(load_target(".")) == [("pages", ()), ("bank", ("bank_echo",))]
 
 
 def test_profiles_are_checked_without_starting_a_server(folder, shell, monkeypatch):
     monkeypatch.chdir(folder)
-    write(folder, {"web": {"command": "no-such-program"}})
-    profiles(folder, "web, wep", "web_echo, web_nothing, bank_echo")
+    write(folder, {"pages": {"command": "no-such-program"}})
+    profiles(folder, "pages, pagse", "pages_echo, pages_nothing, bank_echo")
     said = shell("profiles", "check", ".")
-    assert "the toolset 'wep' is not installed; did you mean 'web'?" in said.out
+    assert "the toolset 'pagse' is not installed; did you mean 'pages'?" in said.out
     assert "unknown tool 'bank_echo'" in said.out
-    assert "web_nothing" not in said.out
+    assert "pages_nothing" not in said.out
     assert said.code == 3
 
 
 def test_profiles_are_checked_with_the_tools_that_servers_have(folder, shell, monkeypatch):
     pytest.importorskip("mcp", reason="the extra mcp is not installed")
     monkeypatch.chdir(folder)
-    write(folder, {"web": SERVER, "down": {"command": "no-such-program"}})
-    profiles(folder, "web", "web_echo, web_nothing, down_any")
+    write(folder, {"pages": SERVER, "down": {"command": "no-such-program"}})
+    profiles(folder, "pages", "pages_echo, pages_nothing, down_any")
     said = shell("profiles", "check", ".", "--connect")
-    assert "unknown tool 'web_nothing'" in said.out
+    assert "unknown tool 'pages_nothing'" in said.out
     assert "down_any" not in said.out
     assert "the MCP server down was not checked: 'no-such-program' was not found" in said.err
+
+
+def test_a_server_with_the_name_of_a_set_is_refused_where_that_is_named(folder):
+    write(folder, {"web": SERVER, "bank": SERVER})
+    told = r"'web' is a set of tools that comes with Antiphon, and an MCP server; rename the server"
+    with pytest.raises(ConfigError, match=rf"team\.yaml:5:5: {told}"):
+        load_target(team(folder, "web"))
+    assert taken(load_target(team(folder, "files", "bank"))) == [("bank", ())]
+    profiles(folder, "files", "bank_echo")
+    with pytest.raises(ConfigError, match=told):
+        load_target(".")
+    (folder / ".mcp.json").write_text("{")
+    assert load_target(team(folder, "web")).agents[0].tools[0].name == "visit_url"

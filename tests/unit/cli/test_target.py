@@ -232,3 +232,15 @@ def test_a_profile_reads_a_file_and_writes_it_anew(here):
     )
     assert (result.outcome, result.output) == ("completed", "written")
     assert (here / "docs/tides.md").read_text() == "The sun.\n"
+
+
+def test_profiles_find_the_web_under_the_name_they_have_for_it(here, capsys, monkeypatch):
+    (here / "desk/profiles").mkdir(parents=True)
+    (here / "desk/profiles/Clerk.yaml").write_text(
+        "type: associate\ntool_access_policy: {allowed_toolsets: [jina_search_and_visit, flow_control_end]}\n"
+    )
+    monkeypatch.setenv("JINA_API_KEY", "jina_12345678")
+    found = load_target("desk")
+    found.tell_findings()
+    assert capsys.readouterr().err == ""
+    assert {"web_search", "visit_url"} <= {each.name for each in found.agents[0].tools}

@@ -10,7 +10,8 @@ from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
 from antiphon.models.endpoints import EndpointOptions
 from antiphon.tools.knowledge import Federation, FolderSource
-from antiphon.values.policy import OPEN, rule
+from antiphon.tools.web.search import PROVIDERS
+from antiphon.values.policy import OPEN, Policy, rule
 
 
 def no_sources():
@@ -121,6 +122,26 @@ def test_tools_that_change_files_are_asked_for_where_a_file_names_them(read, tmp
     assert {rule(OPEN, edits[name])[0] for name in EDITING} == {"ask"}
     assert edits["write_file"](ToolContext(), "a.txt", "made\n").content.startswith("a.txt, written, version")
     assert (tmp_path / "d" / "a.txt").read_text() == "made\n"
+
+
+def test_the_web_is_searched_where_somebody_is_set_up_for_it(read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for each in PROVIDERS.values():
+        monkeypatch.delenv(each.variable, raising=False)
+    _, (agent,) = read("agents: [{name: x, tools: [web]}]")
+    assert [each.name for each in agent.tools] == ["visit_url"]
+    with pytest.raises(
+        ConfigError, match=r":1:29: web_search needs somebody who searches: set one of BRAVE_API_KEY"
+    ):
+        read("agents: [{name: x, tools: [ web_search]}]")
+    monkeypatch.setenv("TAVILY_API_KEY", "sk-12345678")
+    for tools in ("web", "jina_search_and_visit", "web_search, visit_url"):
+        _, (agent,) = read(f"agents: [{{name: x, tools: [{tools}]}}]")
+        assert [each.name for each in agent.tools] == ["web_search", "visit_url"]
+    assert {rule(Policy("guarded"), each)[0] for each in agent.tools} == {"allow"}
+    monkeypatch.setenv("ANTIPHON_WEB_SEARCH", "bing")
+    with pytest.raises(ConfigError, match="ANTIPHON_WEB_SEARCH is bing"):
+        read("agents: [{name: x, tools: [web]}]")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def attachment_tools(root: Root) -> list[Tool]:
         """
         data = root.read(path, MAX_PICTURE)
         name = "/".join(root.parts(path))
-        found = _picture_type(data)
+        found = picture_type(data)
         if not found:
             raise ToolError(f"{name} is no picture in PNG, JPEG, GIF or WebP")
         shown = Attachment(found, data, name=PurePosixPath(name).name)  # type: ignore[arg-type]
@@ -65,14 +65,14 @@ def attachment_tools(root: Root) -> list[Tool]:
         """
         data = root.read(path, MAX_ATTACHED)
         name = PurePosixPath("/".join(root.parts(path)))
-        found = _picture_type(data) or _TYPES.get(name.suffix.lower(), "application/octet-stream")
+        found = picture_type(data) or _TYPES.get(name.suffix.lower(), "application/octet-stream")
         ctx.attach(Attachment(found, data, name=name.name))  # type: ignore[arg-type]
         return f"{name} is attached ({len(data)} bytes)"
 
     return [view_image, attach_file]
 
 
-def _picture_type(data: bytes) -> str:
+def picture_type(data: bytes) -> str:
     """What a picture is by how it begins; empty for anything else."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"

@@ -20,7 +20,6 @@ from antiphon.styles.profiles.files.profile import InboxStrategy, Observer, Pass
 from antiphon.styles.profiles.files.protocol import ReadEach, ReadFrom
 from antiphon.styles.profiles.files.template import Template, read_template
 from antiphon.styles.profiles.files.vocabulary import (
-    ELSEWHERE,
     GIVEN,
     INGESTOR_PARAMS,
     SOURCES,
@@ -367,8 +366,7 @@ class Page(YamlReader):
         name = self.text(node, "")
         known = self._known.toolsets
         if name not in known:
-            near = "" if name in ELSEWHERE else meant(name, known)
-            said = _NOT_GIVEN if name in GIVEN else f"is not installed{near}"
+            said = _NOT_GIVEN if name in GIVEN else f"is not installed{meant(name, known)}"
             self.warning(node, trail, f"the toolset {name!r} {said}")
         return name
 
@@ -380,9 +378,6 @@ class Page(YamlReader):
             return name
         if any(name in others for others in GIVEN.values()):
             self.warning(node, trail, f"the tool {name!r} {_NOT_GIVEN}")
-            return name
-        if any(name in others for others in ELSEWHERE.values()):
-            self.warning(node, trail, f"the tool {name!r} is not installed")
             return name
         raise self.wrong(node, f"unknown tool {name!r}{meant(name, sorted(tools))}")
 

@@ -75,9 +75,7 @@ TOOLSETS: Mapping[str, Sequence[str]] = {
 GIVEN: Mapping[str, Sequence[str]] = {
     "rag_tools": ("rag_query", "list_rag_sources"),
     "file_system_tools": ("write_file", "review_workspace_files", "read_lines"),
-}
-"""Toolsets that come with Antiphon but need a folder or sources: the command line gives them, code does."""
-ELSEWHERE: Mapping[str, Sequence[str]] = {
     "jina_search_and_visit": ("web_search", "visit_url"),
 }
-"""Tools that files of the documented generation name and that do not come with Antiphon."""
+"""Toolsets that come with Antiphon but need a folder, sources or a search: the command line gives them,
+code does."""

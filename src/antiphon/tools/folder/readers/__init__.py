@@ -15,7 +15,7 @@ from antiphon.tools.folder.readers.office import office_not_installed, read_offi
 from antiphon.tools.folder.readers.pdf import pdf_not_installed, read_pdf
 from antiphon.tools.folder.text.passages import DocumentText
 
-VERSION = 1
+VERSION = 2
 """Grows when a reader finds something else in the same bytes: what was indexed is then read again."""
 
 Reader = Callable[[str, bytes], DocumentText]
@@ -64,3 +64,8 @@ def read_document(path: str, data: bytes) -> DocumentText:
     if reader is None:
         raise ToolError(f"{path} is no document that is known by its name")
     return reader(path, data)
+
+
+def read_as(ending: str, path: str, data: bytes) -> DocumentText:
+    """The same of what is named otherwise: read as files with this ending, such as `pdf`, are."""
+    return _READERS[ending](path, data)
