@@ -7,7 +7,13 @@ from collections.abc import Mapping
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.index import Changes
-from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, SourceAnswer, SourcePassage
+from antiphon.tools.knowledge.source import (
+    DocumentPart,
+    DocumentPlace,
+    SourceAnswer,
+    SourcePassage,
+    lines_within,
+)
 
 
 class ScriptedSource:
@@ -43,9 +49,7 @@ class ScriptedSource:
         await self._behave()
         if place.document not in self.documents:
             raise ToolError(f"There is no document {place.document}")
-        lines = list(enumerate(self.documents[place.document].split("\n"), 1))
-        wanted = [each for each in lines if place.first <= each[0] <= (place.last or len(lines))]
-        return DocumentPart(tuple(wanted), len(lines))
+        return lines_within(self.documents[place.document].split("\n"), place)
 
     async def about(self) -> str:
         """How many there are."""

@@ -12,11 +12,12 @@ class Tickets:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from antiphon.errors import UserError
+from antiphon.errors import ToolError, UserError
 from antiphon.tools.folder.index import Changes
 from antiphon.values.fields import shown
 
@@ -103,3 +104,12 @@ def check_source_name(name: str) -> str:
             f"A source is named by 1 to 40 letters, digits, dots, dashes, underscores; got {shown(name)}"
         )
     return name
+
+
+def lines_within(lines: Sequence[str], place: DocumentPlace) -> DocumentPart:
+    """The lines of a document that a place means, of all it has. Raises ToolError: it has not so many."""
+    first = max(place.first, 1)
+    last = min(max(place.last or len(lines), first), len(lines))
+    if first > max(len(lines), 1):
+        raise ToolError(f"{place.document} has only {len(lines)} lines")
+    return DocumentPart(tuple(enumerate(lines[first - 1 : last], first)), len(lines))

@@ -224,7 +224,15 @@ class McpSession:
     # -- calls ------------------------------------------------------------------------------------
 
     async def call(self, ctx: ToolContext, name: str, arguments: dict[str, Any], once: bool) -> Any:
-        """Call a tool; what a model is shown of its result. once: never a second time after a crash.
+        """Call a tool; what a model is shown of its result, see `result`."""
+        found = await self.result(ctx, name, arguments, once)
+        blocks = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found.content]
+        return shown_result(blocks, found.structured_content, failed=found.is_error)
+
+    async def result(
+        self, ctx: ToolContext, name: str, arguments: dict[str, Any], once: bool = False
+    ) -> CallToolResult:
+        """Call a tool; its result as it is. once: never a second time after a crash.
 
         Raises ToolError for what the server says against it, ProviderLost when it is gone, TimeoutError for
         an answer that says nothing of what was done.
@@ -235,7 +243,7 @@ class McpSession:
                 session = await self._successor() if rounds else self
                 found = await session._answered(ctx, params, once and not rounds)
                 if isinstance(found, CallToolResult):
-                    break
+                    return found
                 rounds += 1
                 if rounds > MAX_ROUNDS:
                     raise ToolError(f"it asked back more than {MAX_ROUNDS} times")
@@ -247,8 +255,16 @@ class McpSession:
                     name=name, arguments=arguments, input_responses=answers or None,
                     request_state=found.request_state,
                 )  # fmt: skip
-        blocks = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found.content]
-        return shown_result(blocks, found.structured_content, failed=found.is_error)
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether the server has resources, now that it is connected."""
+        return self._client is not None and self._client.server_capabilities.resources is not None
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource. Raises ToolError, ProviderLost."""
+        answer = await self._fetch(lambda asked: asked.read_resource(uri))
+        return "\n\n".join([each.text for each in answer.contents if getattr(each, "text", None)])
 
     async def _successor(self) -> McpSession:
         """The connection that there is now, or soon: people may take days, and this one may be lost."""
