@@ -39,7 +39,7 @@ from antiphon.journal.port import (
     follows,
     wrong_given,
 )
-from antiphon.journal.transfer import check_run, named_blobs, present
+from antiphon.journal.transfer import check_alike, check_fork, check_run, named_blobs, present
 
 ROWS_PER_YIELD = 256
 """Rows that are verified before other work gets the event loop."""
@@ -245,11 +245,25 @@ class MemoryJournal:
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
         check_run(run)
+        self._store(run, imported=True)
+
+    async def fork(self, of: str, run: StoredRun, rules: Sequence[StoredRule] = ()) -> None:
+        """See `port.Journal.fork`."""
+        check_fork(run, rules)
+        source = self._known(of)
+        check_alike(run, of, source.origin)
+        for digest in sorted(named_blobs(run.rows) - run.blobs.keys()):
+            await self.blob(of, digest)
+        self._store(run, imported=source.imported)
+        for rule in rules:
+            self._rules.setdefault(rule.id, rule)
+
+    def _store(self, run: StoredRun, *, imported: bool) -> None:
         self._check_open()
         if run.run_id in self._runs:
             raise present(run.run_id)
         made = self._made(run.run_id, run.origin, run.labels)
-        made.rows, made.name, made.imported = list(run.rows), run.name, True
+        made.rows, made.name, made.imported = list(run.rows), run.name, imported
         made.elsewhere = run.commands
         made.describe(run.summary)
         if run.rows:

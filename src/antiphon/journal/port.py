@@ -332,6 +332,17 @@ class Journal(Protocol):
         """
         ...
 
+    async def fork(self, of: str, run: StoredRun, rules: Sequence[StoredRule] = ()) -> None:
+        """Store a run that begins like the run `of` of this journal, whoever holds that one: all of it in one
+        step, durable on return, or nothing.
+
+        run: its chain starts where that of `of` does (`origin`). blobs: only those that `of` does not keep;
+        the others that its rows name are kept for it too, not copied. rules: kept with it, as by `add_rule`.
+        Nobody holds it then; its epoch is that of its last row, and it is `imported` where `of` is. Raises
+        UnknownName (there is no run `of`), JournalCorrupt (one of whose blobs is lost), and as `restore`.
+        """
+        ...
+
     async def delete(self, run_id: str) -> None:
         """Remove a run that nobody holds: its rows, commands, name, the rules for it alone, and the blobs
         that no other run names.

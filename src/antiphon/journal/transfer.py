@@ -13,9 +13,11 @@ from antiphon.errors import UserError
 from antiphon.journal.listing import check_labels, check_name
 from antiphon.journal.port import (
     Row,
+    StoredRule,
     StoredRun,
     blob_digest,
     check_id,
+    check_rule,
     follows,
     genesis,
 )
@@ -50,6 +52,34 @@ def check_run(run: StoredRun) -> None:
     Ids, name and labels are such as `claim` and `rename` take; every number is within its bounds; the rows
     are one chain from the run's genesis; the blobs are those that the rows name, each with its digest.
     """
+    _check_rows(run)
+    _check_blobs(run)
+    missing = sorted(named_blobs(run.rows) - set(run.blobs))
+    if missing:
+        raise UserError(f"Blob {missing[0][:16]!a} of the run is missing, of {len(missing)} such")
+
+
+def check_fork(run: StoredRun, rules: Iterable[StoredRule]) -> None:
+    """`check_run` for a run of which another one keeps blobs, and `check_rule` for what comes with it."""
+    _check_rows(run)
+    _check_blobs(run)
+    for rule in rules:
+        check_rule(rule)
+
+
+def check_alike(run: StoredRun, of: str, origin: str) -> None:
+    """Raise UserError for a fork whose chain does not start where that of the run `of` does.
+
+    origin: of that one, empty where it is its own.
+    """
+    if (run.origin or run.run_id) != (origin or of):
+        raise UserError(
+            f"Run {run.run_id} cannot begin like {of}: its chain starts from {run.origin or run.run_id}, that"
+            f" of {of} from {origin or of}"
+        )
+
+
+def _check_rows(run: StoredRun) -> None:
     check_id("run_id", run.run_id)
     if run.origin:
         check_id("origin", run.origin)
@@ -64,7 +94,6 @@ def check_run(run: StoredRun) -> None:
         if not follows(row, previous):
             raise _wrong(row, "does not match its digest")
         previous, seq, epoch = row.digest, row.seq, row.epoch
-    _check_blobs(run)
 
 
 def _check_size(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
@@ -99,9 +128,6 @@ def _check_blobs(run: StoredRun) -> None:
             raise UserError(f"Blob {name[:16]!a} of the run does not match its digest")
         if name not in named:
             raise UserError(f"Blob {name[:16]} of the run is named by none of its rows")
-    missing = sorted(named - set(run.blobs))
-    if missing:
-        raise UserError(f"Blob {missing[0][:16]!a} of the run is missing, of {len(missing)} such")
 
 
 def _wrong(row: Row, what: str) -> UserError:

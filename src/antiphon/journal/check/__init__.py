@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
+from antiphon.journal.check.forks import CASES as FORKS
 from antiphon.journal.check.listing import CASES as LISTING
 from antiphon.journal.check.pages import CASES as PAGES
 from antiphon.journal.check.whole_runs import CASES as WHOLE_RUNS
@@ -482,4 +483,5 @@ CASES: tuple[Case, ...] = (
     *PAGES,
     *LISTING,
     *WHOLE_RUNS,
+    *FORKS,
 )

@@ -49,7 +49,7 @@ from antiphon.journal.sqlite.pages import RowMarks, page
 from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite.waiters import Waiters
 from antiphon.journal.sqlite.writer import Append, Ended, SqliteWriter, Tail, WriteJob
-from antiphon.journal.transfer import check_run
+from antiphon.journal.transfer import check_fork, check_run
 
 T = TypeVar("T")
 
@@ -170,17 +170,22 @@ class SqliteJournal:
     async def rename(self, run_id: str, name: str) -> None:
         """See `port.Journal.rename`; needs no lease."""
         check_name(name)
-        await self._write(partial(self._rename, run_id, name))
+        await self._write(partial(self._keep_beside, run_id, partial(storing.rename, name=name)))
 
     async def relabel(self, run_id: str, labels: Labels) -> None:
         """See `port.Journal.relabel`; needs no lease."""
         check_labels(labels)
-        await self._write(partial(self._relabel, run_id, labels))
+        await self._write(partial(self._keep_beside, run_id, partial(storing.relabel, labels=labels)))
 
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
         await asyncio.to_thread(check_run, run)
-        await self._write(partial(self._restore, run))
+        await self._write(partial(self._store, run, storing.restore))
+
+    async def fork(self, of: str, run: StoredRun, rules: Sequence[StoredRule] = ()) -> None:
+        """See `port.Journal.fork`."""
+        await asyncio.to_thread(check_fork, run, rules)
+        await self._write(partial(self._store, run, partial(storing.fork, of=of, rules=rules)))
 
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
@@ -374,17 +379,13 @@ class SqliteJournal:
         job.moved = run_id, number
         return True
 
-    def _rename(self, run_id: str, name: str, job: WriteJob) -> None:
+    def _keep_beside(self, run_id: str, keep: Callable[..., None], job: WriteJob) -> None:
         key = reading.head(self._writer.connection, run_id).key
-        storing.rename(self._writer.connection, self._checked_seal(), run_id, key, name)
+        keep(self._writer.connection, self._checked_seal(), run_id, key)
 
-    def _relabel(self, run_id: str, labels: Labels, job: WriteJob) -> None:
-        key = reading.head(self._writer.connection, run_id).key
-        storing.relabel(self._writer.connection, self._checked_seal(), run_id, key, labels)
-
-    def _restore(self, run: StoredRun, job: WriteJob) -> None:
+    def _store(self, run: StoredRun, store: Callable[..., None], job: WriteJob) -> None:
         connection, anchor = self._writer.connection, self._writer.anchor
-        storing.restore(connection, self._checked_seal(), run, self._clocks.wall())
+        store(connection, self._checked_seal(), run=run, now=self._clocks.wall())
         top = reading.head(connection, run.run_id)
         anchor.row(top.key, run.run_id, top.epoch, top.seq, top.digest)
         anchor.tide(rows=top.last, runs=top.key)
@@ -414,8 +415,7 @@ class SqliteJournal:
 
     def _give_up(self, job: WriteJob) -> None:
         connection = self._writer.connection
-        for tail in self._writer.tails.values():
-            connection.execute(_RELEASE, (tail.key, tail.epoch))
+        connection.executemany(_RELEASE, [(each.key, each.epoch) for each in self._writer.tails.values()])
         self._writer.tails.clear()
         self._writer.anchor.sync_with_this()
         if self._owners.key:

@@ -8,20 +8,20 @@ however much it held. A process that is killed in between leaves `removed` to wh
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from antiphon.errors import JournalDamaged, JournalError, JournalFull, UnknownName
+from antiphon.errors import JournalCorrupt, JournalDamaged, JournalError, JournalFull, UnknownName
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.listing import Labels, labels_digest, listed, name_digest
 from antiphon.journal.port import StoredRule, StoredRun, genesis, rule_digest
 from antiphon.journal.sqlite.file import SET_MARK, meaning, open_file, value
-from antiphon.journal.sqlite.reader import RunHead
+from antiphon.journal.sqlite.reader import RunHead, head
 from antiphon.journal.sqlite.writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
-from antiphon.journal.transfer import named_blobs, present
+from antiphon.journal.transfer import check_alike, named_blobs, present
 
 # A key is never used again: an owner that was away too long still names the deleted run by it.
 _ADD_RUN = (
@@ -35,9 +35,10 @@ _ADD_RUN = (
 _IS_HERE = "select count(*) from runs where run_id = ?"
 _SET_HEAD = (
     "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, called = ?,"
-    " summary = ?, state = ?, words = ?, outcome = ?, heard = coalesce(?, commands), seal = ?, imported = 1"
+    " summary = ?, state = ?, words = ?, outcome = ?, heard = coalesce(?, commands), seal = ?, imported = ?"
     " where key = ?"
 )
+_KEEPS = "select count(*) from run_blobs join blobs on blob = blobs.key where run = ? and digest = ?"
 NAME_GIVEN = "insert or replace into meta values('name of ' || ?, ?)"
 _RENAME = "update runs set name = ?, called = ? where key = ?"
 _RELABEL = "update runs set label_project = ?, label_owner = ?, label_team = ?, labels = ? where key = ?"
@@ -117,6 +118,27 @@ def restore(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float)
     """Add a run that was checked, with all it holds, inside the caller's transaction. Raises UserError."""
     if value(connection, _IS_HERE, (run.run_id,)):
         raise present(run.run_id)
+    _store(connection, seal, run, now, imported=1)
+
+
+def fork(
+    connection: apsw.Connection, seal: Seal, of: str, run: StoredRun, rules: Iterable[StoredRule], now: float
+) -> None:
+    """Add a run that begins like another, and rules, inside the caller's transaction: all was checked but
+    what only the store knows, and that is looked at before anything is written. Raises as `Journal.fork`."""
+    top = head(connection, of)
+    check_alike(run, of, top.origin)
+    if value(connection, _IS_HERE, (run.run_id,)):
+        raise present(run.run_id)
+    for digest in sorted(named_blobs(run.rows) - run.blobs.keys()):
+        if not value(connection, _KEEPS, (top.key, stored(digest))):
+            raise JournalCorrupt(of, 0, f"blob {digest} is lost")
+    _store(connection, seal, run, now, imported=top.imported)
+    for rule in rules:
+        add_rule(connection, seal, rule)
+
+
+def _store(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float, *, imported: int) -> None:
     origin = run.origin if run.origin != run.run_id else ""
     key = add_run(connection, seal, run.run_id, origin, now, run.labels, run.commands)
     if run.name:
@@ -131,9 +153,9 @@ def restore(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float)
     if run.rows:
         row, last = run.rows[-1], newest + len(run.rows)
         seq, epoch, end, updated = row.seq, row.epoch, row.digest, row.at
-    sealed = seal.end(seal.head(run.run_id, origin, 1), seq, end)
+    sealed = seal.end(seal.head(run.run_id, origin, imported), seq, end)
     found_by = run.name, run.name.casefold(), *_described(run.summary)
-    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, *found_by, sealed, key))
+    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, *found_by, sealed, imported, key))
 
 
 def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
