@@ -82,6 +82,7 @@ CASES = {
     ("runs", "resume"): [["a0", "team.yaml"], ["b0", "team.yaml"], ["c0", "team.yaml"], ["d0", "team.yaml"]],
     ("runs", "check"): [["a0", "team.yaml"], ["b0", "hostile.yaml"], ["c0", "team.yaml"], ["\x1b[31m", "x"]],
     ("runs", "move"): [["a0", HOSTILE], ["a0", "plain"], ["b0", ""]],
+    ("runs", "fork"): [["a0"], ["b0", "--at", "3"], ["c0"], ["d0"], ["e0", "--at", "1"], ["\x1b[31m"]],
     ("runs", "rename"): [["a0", HOSTILE], ["a0", "plain"], ["b0", ""]],
     ("runs", "cancel"): [["a0", "--yes"], ["b0", "1/1.\x1b[31m"], ["b0"], ["b0", "--yes"]],
     ("runs", "verify"): [[], ["a0"], ["c0"], ["./forged.json"], ["./raw.json"], ["./no\x1b[31m.json"]],

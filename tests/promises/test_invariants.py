@@ -14,6 +14,7 @@ from antiphon.kernel.facts.events import (
     DrainStarted,
     EffectFinished,
     EffectStarted,
+    Fork,
     InstructionsEffect,
     LimitEffect,
     MessagePosted,
@@ -21,6 +22,7 @@ from antiphon.kernel.facts.events import (
     PermissionDecided,
     QuestionEffect,
     RunClosed,
+    RunResumed,
     RunStarted,
     StepEffect,
     TimerEffect,
@@ -33,6 +35,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.commands import AskAgent, request
+from antiphon.testing.audit.forks import branched
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
 from antiphon.values.limits import RunLimits
 from antiphon.values.message import Message, ToolCall
@@ -261,6 +264,7 @@ BROKEN = {
             EffectStarted("1/1.i", InstructionsEffect("a")),
         ],
     ),
+    "a fork after another record": ("forked", 8, [*START, RunResumed(run_id="f", fork=Fork("o", 3, "00"))]),
     "an effect that starts in a run that is drained": (
         "drained", 10,
         [
@@ -354,6 +358,17 @@ def test_what_must_not_be_is_named(name):
         check(events)
     assert (caught.value.invariant, caught.value.seq) == (invariant, seq)
     assert f"record {seq}" in str(caught.value)
+
+
+def test_a_fork_that_begins_while_something_is_performed():
+    here, asked = (3, "00"), EffectStarted("1/1.c1:q", QuestionEffect("Which?", deadline=10.0))
+    acting = tool("1/1.c1", "act")
+    for busy in (model("1/1.m1"), acting):
+        assert f"{busy.id} is performed" in branched(Fork("o", *here), here, {busy.id: busy})
+    # A tool that waits for a person is not; and who is asked has as long as was left.
+    opened = {acting.id: acting, asked.id: asked}
+    assert branched(Fork("o", *here, shift=60.0), here, opened) == ""
+    assert opened[asked.id].detail.deadline == 70.0
 
 
 def test_a_gap_and_a_changed_byte(monkeypatch):

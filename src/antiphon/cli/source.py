@@ -25,6 +25,7 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.records import Record, ReplyDelta
+from antiphon.kernel.run.forks.fork import ForkedRun, fork
 from antiphon.kernel.run.open import cancel_run
 from antiphon.kernel.run.standing import all_rules, keep_rule, standing_rules
 from antiphon.values.policy import Grant, StandingRule
@@ -197,6 +198,10 @@ class Runs(Protocol):
         """Raises RunInUse."""
         ...
 
+    async def fork(self, run_id: str, at: int | None) -> ForkedRun:
+        """Begin another run as this one did. Raises UserError."""
+        ...
+
     async def export(self, entry: RunInfo) -> tuple[Export, int]:
         """The run, and how many commands its records do not hold yet."""
         ...
@@ -283,6 +288,10 @@ class JournalRuns:
     async def delete(self, run_id: str) -> None:
         """See Runs."""
         await self.journal.delete(run_id)
+
+    async def fork(self, run_id: str, at: int | None) -> ForkedRun:
+        """See Runs."""
+        return await fork(self.journal, run_id, at)
 
     async def export(self, entry: RunInfo) -> tuple[Export, int]:
         """See Runs."""

@@ -21,13 +21,14 @@ from antiphon.host.projects import Projects
 from antiphon.host.removal import Removal
 from antiphon.host.slots import Slots
 from antiphon.host.starting import HostDraining, KeyUsed, NotMoved, StartedRun, run_of
-from antiphon.host.summaries import current_summary
+from antiphon.host.summaries import current_summary, is_closed
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, known_history, known_options, posted
+from antiphon.kernel.run.forks.fork import ForkedRun, fork
 from antiphon.kernel.run.open import cancel_run, compare_team, system_clock
 from antiphon.kernel.run.toolsets.provider import close_unused
 from antiphon.values.agent import RequestOptions
@@ -230,6 +231,16 @@ class Host:
         self._check_starts()
         self._take_up(run_id, known, drives=True)
 
+    async def fork(self, run_id: str, at: int | None = None, *, labels: Labels | None = None) -> ForkedRun:
+        """A new run from the beginning of another, of the same team; driven once something is posted in it.
+
+        See `antiphon.view.fork`. labels: its owner and project, and the other run's team; None: all of that.
+        """
+        self._check_starts()
+        made = await fork(self.journal, run_id, at, labels=labels, clock=self._clock)
+        await self.watch(made.run_id)
+        return made
+
     async def compare(self, run_id: str, team: str = "") -> list[Difference] | None:
         """What taking a run up would meet, against its last team; nothing is changed.
 
@@ -246,14 +257,7 @@ class Host:
         """The only team that has all of a run's agents."""
         async with connect(self.journal, run_id) as run:
             tree = await run.tree()
-        agents = {each.agent for each in tree.activations.values() if each.id}
-        fits = [name for name, each in self.teams.items() if agents <= {one.name for one in each.agents}]
-        if len(fits) != 1:
-            raise UserError(
-                f"Not resumed: {len(fits)} teams have the agents of run {run_id}; say which one it is of:"
-                f" {', '.join(sorted(self.teams))}"
-            )
-        return fits[0]
+        return self.known.guess(run_id, {each.agent for each in tree.activations.values() if each.id})
 
     @asynccontextmanager
     async def connect(self, run_id: str) -> AsyncIterator[RunConnection]:
@@ -490,9 +494,3 @@ class Host:
         self._check_drives()
         if self.draining:
             raise HostDraining("This host is being left, and starts nothing more; ask again in a moment")
-
-
-def is_closed(info: RunInfo) -> bool:
-    """Whether the list of runs says that a run is closed."""
-    known = current_summary(info)
-    return known is not None and known.state == "closed"

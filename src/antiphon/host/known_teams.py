@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.host.choices import enclosed
@@ -72,6 +72,16 @@ class KnownTeams:
                 raise UserError(f"{said}, whose file is wrong: {project.findings[0]}")
         served = ", ".join(sorted(self.served)) or "(none)"
         raise UserError(f"{said}, which is not here. Here: {served}")
+
+    def guess(self, run_id: str, agents: Set[str]) -> str:
+        """The only team that was given by name and has all agents of a run. Raises UserError."""
+        fits = [name for name, each in self.served.items() if agents <= {one.name for one in each.agents}]
+        if len(fits) != 1:
+            raise UserError(
+                f"Not resumed: {len(fits)} teams have the agents of run {run_id}; say which one it is of:"
+                f" {', '.join(sorted(self.served))}"
+            )
+        return fits[0]
 
     def is_own(self, labels: Labels) -> bool:
         """Whether a run is of a team that its project alone has, or had."""

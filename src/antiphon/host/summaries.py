@@ -59,6 +59,12 @@ def current_summary(info: RunInfo) -> RunSummary | None:
     return None
 
 
+def is_closed(info: RunInfo) -> bool:
+    """Whether the list of runs says that a run is closed."""
+    known = current_summary(info)
+    return known is not None and known.state == "closed"
+
+
 def state_word(info: RunInfo, known: RunSummary) -> str:
     """A run's state in one word: whether it asks a person, somebody drives it, or how it ended."""
     if known.state == "waiting":

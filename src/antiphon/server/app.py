@@ -45,7 +45,7 @@ ROUTES: tuple[Any, ...] = (
     operation.open_page, operation.metrics,
     teams.list_teams, teams.show_team, teams.show_source,
     runs.create_run, runs.list_runs, runs.show_run, runs.change_run, runs.delete_run, runs.ask, runs.tell,
-    runs.answer, runs.cancel, runs.resume, runs.check, runs.close, runs.inbox,
+    runs.answer, runs.cancel, runs.resume, runs.fork_run, runs.check, runs.close, runs.inbox,
     reading.tree, reading.records, reading.frames, reading.request, reading.chat_completion,
     reading.activation, reading.questions, reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,

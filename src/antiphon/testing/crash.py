@@ -6,7 +6,8 @@
     assert not report.bad                       # says more, and can be told more
 
 Pass 1 plays the scenario and counts the points: before each append, once it is queued, once it is
-durable, around each claim, release and command, and around each model and tool call and step. Pass 2 plays it
+durable, around each claim, release and command, before each statement of a fork, and around each model and
+tool call and step. Pass 2 plays it
 once per point in a process of its own that SIGKILLs itself there, lets a fresh process resume, and
 judges journal, answers and the world (`antiphon.testing.verdict`). Pass 3, when asked for, kills
 the resuming process too, at all or some of its points. Needs `fork`; every process has 20 s.
@@ -37,13 +38,14 @@ from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.commands import AskAgent, Command, encode
+from antiphon.kernel.run.forks.fork import fork
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.models.script import Line, Script
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.points import Points, SynchronousJournal, count_effects, mark_effects
-from antiphon.testing.verdict import ProcessSnapshot, RunOutcome, account_of, judge, look
+from antiphon.testing.verdict import ProcessSnapshot, RunOutcome, account_of, judge, judge_forks, look
 from antiphon.testing.world import World, add_line
 from antiphon.values.agent import Agent, AnyAgent, agents_of
 from antiphon.values.model import Model
@@ -65,7 +67,7 @@ class Scenario(Struct, frozen=True):
     it may know only what a request says (`Script(by="turn")`). requests: (agent, text), or commands that
     say more, which come from the queue. outside: the (key, command) that somebody posts on seeing a
     record; shown every record in every process, so a key must be the same each time. options: further
-    ones of open_run.
+    ones of open_run. forks: once its requests have ended it is forked, once.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Scenario(Struct, frozen=True):
     outside: Callable[[Record], Sequence[tuple[str, Command]]] = nobody
     options: dict[str, Any] = {}
     counted: bool = False
+    forks: bool = False
 
 
 class CrashTestFailed(AssertionError):
@@ -313,7 +316,8 @@ class _Stage:
         agents = scenario.agents(world)
         try:
             entries = await journal.runs()
-            run_id = entries[0].run_id if entries else None
+            # The oldest: others are its forks.
+            run_id = entries[-1].run_id if entries else None
             life = await look(journal, run_id, world) if run_id else ProcessSnapshot()
             add_line(place / "lives", msgspec.json.encode(life))
             armed.append(points)
@@ -329,6 +333,8 @@ class _Stage:
                 ) as run:
                     run_id = run.run_id
                     await self._drive(run, journal)
+                    if scenario.forks and len(entries) < 2:
+                        await fork(journal, run_id, clock=VirtualClock())
                     await run.close()
             armed.clear()
             account = await account_of(journal, run_id)
@@ -337,7 +343,8 @@ class _Stage:
                 (place / "account.json").write_bytes(msgspec.json.encode(account))
             else:
                 expected = msgspec.json.decode(self.expected.read_bytes(), type=RunOutcome)
-            return await judge(journal, run_id, place, agents, world, account, expected)
+            wrong = await judge(journal, run_id, place, agents, world, account, expected)
+            return wrong + (await judge_forks(journal, run_id, account) if scenario.forks else [])
         finally:
             armed.clear()
             await journal.close()

@@ -47,6 +47,7 @@ from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
 from antiphon.testing.audit.files import check_changes
+from antiphon.testing.audit.forks import branched
 from antiphon.testing.audit.ledger import (
     INSIDE,
     INVARIANTS,
@@ -72,7 +73,7 @@ class Audit:
 
     def __init__(self, run_id: str, acts: Acts | None = None, *, seq: int = 0, digest: bytes = b"") -> None:
         self.run_id, self.seq, self._at = run_id, seq, inf
-        self._row, self._digest, self._epoch = seq, digest or genesis(run_id), 0
+        self._row, self._digest, self._before, self._epoch = seq, digest or genesis(run_id), b"", 0
         self._options: Options | None = None
         self._over = self._draining = False
         self._rules: tuple[Any, ...] = ()
@@ -90,11 +91,11 @@ class Audit:
         """Take in the next row."""
         self.seq = row.seq
         if row.seq - row.count != self._row or row.count != len(events) or row.epoch < self._epoch:
-            what = f"{row.count} events up to {row.seq} of epoch {row.epoch} after {self._row}"
-            self._broken("gapless", what)
+            self._broken("gapless", f"{row.count} up to {row.seq} of epoch {row.epoch} after {self._row}")
         if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
-        self._row, self._digest, self._epoch, self._at = row.seq, row.digest, row.epoch, row.at
+        self._before, self._row, self._digest = self._digest, row.seq, row.digest
+        self._epoch, self._at = row.epoch, row.at
         for offset, event in enumerate(events, 1 - row.count):
             self.seq = row.seq + offset
             self.event(event)
@@ -126,6 +127,10 @@ class Audit:
 
     def _run_resumed(self, event: RunResumed) -> None:
         self._draining, self._rules = False, event.rules
+        if event.fork is not None:
+            self._command, here = 0, (self.seq - 1, self._before.hex())
+            if wrong := branched(event.fork, here, self._open):
+                self._broken("forked", wrong)
         if event.run_limits is not None:
             self._books[self._shared].limited(run_scope(event.run_limits).limits)
         another_team(event, self._seats, self._resting, self._keeping, self._open)
@@ -139,8 +144,6 @@ class Audit:
         if self._open:
             self._broken("closed", f"{', '.join(self._open)} still in flight")
         self._over = True
-
-    # -- messages and turns ------------------------------------------------------------------
 
     def _transcript_compacted(self, event: TranscriptCompacted) -> None:
         if not self._seat(event.activation).busy or event.trimmed < 0:
@@ -211,8 +214,6 @@ class Audit:
             self._broken("results", wrong)
         seat.busy = False
         seat.plan(())
-
-    # -- effects -----------------------------------------------------------------------------
 
     def _effect_started(self, event: EffectStarted) -> None:
         number, turn, kind, index = self._place(event.id)
@@ -426,8 +427,6 @@ class Audit:
             seat.busy, seat.scope, seat.call, seat.instructed = False, 0, "", False
             seat.plan(())
             self._resting[rests] = child, seat
-
-    # -- words -------------------------------------------------------------------------------
 
     def _place(self, effect_id: str) -> tuple[int, int, str, int]:
         """Activation, turn, kind letter and number of an effect id."""

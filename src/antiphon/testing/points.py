@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import apsw
 from msgspec.structs import replace
 
 from antiphon.journal.listing import NO_LABELS, Labels
-from antiphon.journal.port import Done, Lease, Row
+from antiphon.journal.port import Done, Lease, Row, StoredRule, StoredRun
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite.writer import WriteJob
 from antiphon.kernel.run import actions, perform, runtime
@@ -92,6 +92,19 @@ class SynchronousJournal(SqliteJournal):
         new = await super().post(run_id, key, body)
         self._point("posted")
         return new
+
+    async def fork(self, of: str, run: StoredRun, rules: Sequence[StoredRule] = ()) -> None:
+        """See `port.Journal.fork`; a process can die before each of its statements."""
+        self._point("fork")
+        connection = self._writer.connection
+        connection.exec_trace = self._statement
+        await super().fork(of, run, rules)
+        connection.exec_trace = None
+        self._point("forked")
+
+    def _statement(self, cursor: object, statement: str, bindings: object) -> bool:
+        self._point("statement")
+        return True
 
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""

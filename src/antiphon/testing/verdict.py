@@ -145,6 +145,23 @@ async def judge(
     return wrong
 
 
+async def judge_forks(journal: Journal, run_id: str, account: RunOutcome) -> list[str]:
+    """What is wrong with the fork of a run, made when all requests had ended: there is one, a whole one."""
+    forks = [each.run_id for each in await journal.runs() if each.origin == run_id]
+    wrong = [] if len(forks) == 1 else [f"there are {len(forks)} forks"]
+    rows = list(await journal.read(run_id))
+    for each in forks:
+        try:
+            await check_run(journal, each)
+        except InvariantBroken as error:
+            wrong.append(str(error))
+        taken = [row for row in await journal.read(each) if row in rows]
+        if not taken or rows[: len(taken)] != taken or len(await journal.read(each)) != len(taken) + 1:
+            wrong.append(f"{each} is no beginning of {run_id} with a record of its own")
+        wrong += _differences(await account_of(journal, each), account)
+    return wrong
+
+
 async def _lost(journal: Journal, run_id: str, folder: Path) -> list[str]:
     """Rows that were acknowledged and are not there; a command that was never taken in."""
     rows = await journal.read(run_id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon.kernel.facts.events import FilesChanged, ToolsetOffered
+from antiphon.kernel.facts.events import FilesChanged, Fork, ToolsetOffered
 from antiphon.values.message import FileChange, Message
 from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, ToolsetNode, TurnNode
 
@@ -20,7 +20,12 @@ class RunStart(Struct, frozen=True):
 
 
 class RunResume(Struct, frozen=True):
-    """A new owner took the run over."""
+    """A new owner took the run over; or a fork begins here, in which nothing was cut off."""
+
+    run_id: str = ""
+    """Of a fork, its own id."""
+    fork: Fork | None = None
+    """Of a fork, where it branched off."""
 
 
 class RunClose(Struct, frozen=True):

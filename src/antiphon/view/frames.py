@@ -113,8 +113,15 @@ class RunStartFrame(Struct, frozen=True, tag="run_started", omit_defaults=True):
     """The preset that rules on tools."""
 
 
-class RunResumeFrame(Struct, frozen=True, tag="run_resumed"):
-    """A new owner took the run over."""
+class RunResumeFrame(Struct, frozen=True, tag="run_resumed", omit_defaults=True):
+    """A new owner took the run over; or a fork begins here."""
+
+    run_id: str = ""
+    """Of a fork, its own id."""
+    origin: str = ""
+    """Of a fork, the run that it branched off."""
+    seq: int = 0
+    """Of a fork, the last record that it has from there."""
 
 
 class RunDrainFrame(Struct, frozen=True, tag="run_drained"):
@@ -370,6 +377,8 @@ class _Painter:
                 return RunCloseFrame(reason)
             case changes.RunDrain():
                 return RunDrainFrame()
+            case changes.RunResume(run_id, fork) if fork is not None:
+                return RunResumeFrame(run_id, fork.origin, fork.seq)
             case _:
                 return RunResumeFrame()
 

@@ -30,6 +30,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     FilesChanged,
+    Fork,
     MessagePosted,
     ModelEffect,
     PermissionDecided,
@@ -96,6 +97,8 @@ class RunTree:
     def __init__(self, *, recent: bool = False) -> None:
         self.run_id = ""
         """The run's id."""
+        self.fork: Fork | None = None
+        """Of a fork, where it branched off, the last time if its origin is one too."""
         self.data: Any = None
         """The user's own JSON that the run was started with."""
         self.started_at = 0.0
@@ -191,11 +194,14 @@ class RunTree:
         """
         return request in self._counts and self._counts[request].wait
 
-    # -- the run ------------------------------------------------------------------------------
-
     def _run_started(self, record: Record, event: RunStarted) -> Changes:
         self.run_id, self.data, self.started_at = event.run_id, event.data, record.at
         return (RunStart(event.run_id),)
+
+    def _run_resumed(self, record: Record, event: RunResumed) -> Changes:
+        if event.fork is not None:
+            self.run_id, self.fork = event.run_id, event.fork
+        return (RunResume(event.run_id, event.fork),)
 
     def _run_closed(self, record: Record, event: RunClosed) -> Changes:
         self.closed, self.reason = True, event.reason
@@ -463,8 +469,6 @@ class RunTree:
             self.activations.pop(last, None)
             gone.extend(self._dormant.pop(last, {}).values())
 
-    # -- the log ------------------------------------------------------------------------------
-
     def _log_return(
         self, receiver: ActivationNode, sender: str, event: EffectFinished, task_id: str, request: str = ""
     ) -> None:
@@ -478,7 +482,7 @@ class RunTree:
 
 _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
     RunStarted: RunTree._run_started,
-    RunResumed: lambda *_: (RunResume(),),
+    RunResumed: RunTree._run_resumed,
     MessagePosted: RunTree._message_posted,
     TurnStarted: RunTree._turn_started,
     EffectStarted: RunTree._effect_started,

@@ -8,6 +8,7 @@ import pytest
 from antiphon import Agent, Limits, ToolContext, UserError, open_run, tool
 from antiphon.errors import RunInUse, UnknownName
 from antiphon.host import Host
+from antiphon.host.host import HostReadsOnly
 from antiphon.journal import open_journal
 from antiphon.journal.listing import Labels
 from antiphon.journal.memory import MemoryJournal
@@ -378,5 +379,28 @@ def test_a_fault_in_a_team_is_the_reason_of_its_run_alone():
                 await host.start("bad", "Hi")
             run_id = (await host.start("desk", "Hi")).run_id
             assert await answer_of(host, run_id) == "Hello."
+
+    in_time(work)
+
+
+def test_a_fork_is_driven_once_something_is_posted_in_it():
+    async def work():
+        journal = MemoryJournal()
+        async with Host(journal, {"desk": desk("one", "two")}) as host:
+            run_id = (await host.start("desk", "first", labels=Labels(owner="ada", project="p"))).run_id
+            await answer_of(host, run_id)
+            made = await host.fork(run_id, labels=Labels("p", "bob", "desk"))
+            assert (await host.info(made.run_id)).labels == Labels("p", "bob", "desk")
+            async with host.connect(made.run_id) as run:
+                await run.ask("desk", "second")
+            assert await answer_of(host, made.run_id, 2) in ("one", "two")
+        # The next host watches both, as it does any run.
+        async with Host(journal, {"desk": desk("three")}) as host:
+            async with host.connect(made.run_id) as run:
+                await run.ask("desk", "third")
+            assert await answer_of(host, made.run_id, 3) == "three"
+        async with Host(journal, {"desk": desk("x")}, drives=False) as host:
+            with pytest.raises(HostReadsOnly):
+                await host.fork(run_id)
 
     in_time(work)

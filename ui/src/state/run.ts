@@ -168,6 +168,7 @@ export class Run {
         break;
       case "run_resumed":
         this.drained = false;
+        if (change.run_id) this.id = change.run_id;
         break;
       case "run_drained":
         this.drained = true;

@@ -49,9 +49,12 @@ export interface RunLimits {
   on_breach?: "ask" | "stop";
 }
 
-/** A new owner took the run over. */
+/** A new owner took the run over; or a fork begins here. */
 export interface RunResumeFrame {
   type: "run_resumed";
+  run_id?: string;
+  origin?: string;
+  seq?: number;
 }
 
 /** The owner leaves in good order: nothing new starts until the run is resumed. */

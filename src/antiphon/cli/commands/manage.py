@@ -325,6 +325,44 @@ async def _move(prefix: str, project: str, source: RunSource) -> int:
     return exit_codes.COMPLETED
 
 
+@click.command("fork", short_help="Begin another run as one did.")
+@click.argument("run_id", metavar="RUN")
+@source_option
+@json_option
+@click.option(
+    "--at",
+    type=click.IntRange(min=1),
+    metavar="RECORD",
+    help="The last record to take over; `runs tail` shows them. [default: as far as the run goes]",
+)
+def fork(run_id: str, source: RunSource, as_json: bool, at: int | None) -> int:
+    """Begin another run as RUN did: with its conversations, permissions and costs up to RECORD.
+
+    It branches off where nothing is at work, at RECORD or before, and says where. RUN does not change,
+    whoever drives it. `antiphon chat --resume` and `answer` go on with the new run as with any other.
+    """
+    return asyncio.run(_fork(run_id, source, as_json, at))
+
+
+async def _fork(prefix: str, source: RunSource, as_json: bool, at: int | None) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
+        made = await runs.fork(entry.run_id, at)
+    if as_json:
+        output.say(terminal_escape.json_text(made))
+        return exit_codes.COMPLETED
+    busy = terminal_escape.line(", ".join(made.at_work), 200)
+    if at is not None and made.seq < at:
+        why = f" ({busy})" if busy else ""
+        output.tell(f"record {at:,} does not end where nothing is at work{why}: an earlier one is taken")
+    elif busy:
+        output.tell(f"what is at work in run {short_id(entry.run_id)} is not taken over: {busy}")
+    output.say(
+        f"run {short_id(made.run_id)} begins as run {short_id(entry.run_id)} did, up to record {made.seq:,}"
+    )
+    return exit_codes.COMPLETED
+
+
 @click.command("cancel", short_help="Stop a run, or one call of it.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("effect", metavar="[ID]", required=False)

@@ -1,4 +1,4 @@
-"""`antiphon runs`: look at runs, follow, resume, rename, move, cancel, delete, check and export them."""
+"""`antiphon runs`: look at runs, follow, resume, fork, rename, move, cancel, delete, check, export them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import msgspec
 from antiphon import Record
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.export import export, import_run
-from antiphon.cli.commands.manage import cancel, check, move, rename, resume
+from antiphon.cli.commands.manage import cancel, check, fork, move, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
@@ -42,11 +42,11 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, check, move, rename, resume, verify, export, import_run, rm, prune],
+    commands=[cancel, check, fork, move, rename, resume, verify, export, import_run, rm, prune],
     epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
 )
 def runs() -> None:
-    """Look at runs, resume, rename, move, cancel or delete them, check and export them."""
+    """Look at runs, resume, fork, rename, move, cancel or delete them, check and export them."""
 
 
 @runs.command("ls", short_help="List the newest runs.")
@@ -199,6 +199,8 @@ async def _show(prefix: str, source: RunSource, as_json: bool) -> int:
     ]
     called = f" ({terminal_escape.line(entry.name, MAX_NAME)})" if entry.name else ""
     output.say(f"run {terminal_escape.line(entry.run_id)}{called}: {', '.join(facts)}")
+    if tree.run.fork is not None:
+        output.say(f"forked from run {short_id(tree.run.fork.origin)} after record {tree.run.fork.seq:,}")
     if entry.owner:
         output.say(f"held by {terminal_escape.line(entry.owner, 80)}")
     elif (manner := manner_of(state.data, source)) is not None:
@@ -245,6 +247,7 @@ def _shown(entry: RunInfo, known: RunSummary, tree: CallTree, messages: list[Mes
             model: {"cost_usd": each.cost.usd, "unpriced_calls": each.cost.unpriced}
             for model, each in tree.run.models.items()
         },
+        "fork": tree.run.fork and {"origin": tree.run.fork.origin, "record": tree.run.fork.seq},
         "requests": _requests(tree),
         "toolsets": list(tree.run.toolsets.values()),
         "messages": messages,

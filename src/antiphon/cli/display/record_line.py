@@ -8,6 +8,7 @@ from antiphon import Record
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import clock, waiting
 from antiphon.cli.display.tree import CallTree, ends_task
+from antiphon.kernel.facts.events import Fork
 from antiphon.values.message import FileChange, Message
 from antiphon.view.changes import (
     CallQueued,
@@ -66,8 +67,8 @@ def told(record: Record, tree: CallTree) -> str:
             return f"{agent}: {f'{trimmed} old results removed' if trimmed else 'conversation compacted'}"
         case CancelRequest(target, reason):
             return f"cancel {target or 'every request'}{_why(reason)}"
-        case RunResume():
-            return "run resumed"
+        case RunResume(_, fork):
+            return "run resumed" if fork is None else _forked(fork)
         case FilesChange(effect, changed):
             return f"{terminal_escape.line(effect.name, 64)} changes {_paths(changed)}"
         case ToolsetChange() as change:
@@ -80,6 +81,10 @@ def told(record: Record, tree: CallTree) -> str:
             return f"run closed{_why(reason)}"
         case None:
             return ""
+
+
+def _forked(fork: Fork) -> str:
+    return f"run forked from {terminal_escape.line(fork.origin)} after record {fork.seq:,}"
 
 
 def spoken(tree: CallTree) -> str:

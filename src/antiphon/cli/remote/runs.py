@@ -20,10 +20,12 @@ from antiphon.host.team import check_label
 from antiphon.journal.listing import Labels, RunFilter, RunInfo
 from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts import summary
+from antiphon.kernel.run.forks.fork import ForkedRun
 from antiphon.server.routes.bodies import (
     CancelBody,
     ChangeRun,
     CreateRun,
+    ForkBody,
     ResumeBody,
     RunCreated,
     RunLine,
@@ -118,6 +120,10 @@ class ServerRuns:
             if error.code == "in_use":
                 raise RunInUse(run_id, f"the server at {self.client.url}") from error
             raise
+
+    async def fork(self, run_id: str, at: int | None) -> ForkedRun:
+        """See Runs."""
+        return await self.client.ask("POST", _path(run_id, "/fork"), ForkedRun, body=ForkBody(at))
 
     async def export(self, entry: RunInfo) -> tuple[Export, int]:
         """See Runs."""

@@ -161,9 +161,15 @@ async def stop(tasks: Collection[asyncio.Task[None]], names: Mapping[asyncio.Tas
 def rests(state: RunState) -> bool:
     """Whether all that is open waits for people, for timers, or for what does: calls, ends, room, and the
     actions and tools that wait for such things."""
-    return all(
-        type(each.detail) in _RESTFUL or only_waits(state.activations[each.activation], each)
+    return not at_work(state)
+
+
+def at_work(state: RunState) -> tuple[str, ...]:
+    """What is open and waits for nothing of that kind: effects that somebody performs, by id."""
+    return tuple(
+        each.id
         for each in state.open.values()
+        if type(each.detail) not in _RESTFUL and not only_waits(state.activations[each.activation], each)
     )
 
 

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from antiphon.errors import JournalError, UnknownName
 from antiphon.host import Host
-from antiphon.host.host import is_closed
 from antiphon.host.starting import KEY_LENGTH, KeyUsed
-from antiphon.host.summaries import STATES, in_state, state_word
+from antiphon.host.summaries import STATES, in_state, is_closed, state_word
 from antiphon.journal.listing import Labels, RunFilter, RunInfo, check_name
 from antiphon.kernel.facts.summary import RunSummary
+from antiphon.kernel.run.forks.fork import ForkedRun
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.answers import answered, receipt
@@ -30,6 +30,7 @@ from antiphon.server.routes.bodies import (
     ChangeRun,
     CommandReceipt,
     CreateRun,
+    ForkBody,
     Inbox,
     InboxItemView,
     ResumeBody,
@@ -236,6 +237,19 @@ async def resume(data: JSONBody[ResumeBody], run: FromRun, host: FromHost) -> Ru
     """Drive a run that nobody drives."""
     await host.resume(run.run_id, data.team)
     return await run_line(host, await host.info(run.run_id))
+
+
+@post(
+    "/runs/{run_id:str}/fork", status_code=201, summary="Begin a run as another one did", **allowed("write")
+)
+async def fork_run(
+    data: JSONBody[ForkBody], run: FromRun, host: FromHost, subject: FromSubject, served: FromServed
+) -> ForkedRun:
+    """A new run with the records of this one up to `at`, or as far as it goes: the last of them after which
+    nothing is at work. It is whoever asks for it; the other run does not change."""
+    await check_room(served, subject)
+    labels = (await host.info(run.run_id)).labels
+    return await host.fork(run.run_id, data.at, labels=replace(labels, owner=subject.name))
 
 
 @get("/runs/{run_id:str}/check", summary="What taking a run up would meet", **allowed("read"))

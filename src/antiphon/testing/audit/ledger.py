@@ -214,6 +214,7 @@ INVARIANTS = {
     "chain": "a row's digest covers it and everything before it",
     "started": "RunStarted comes first, once",
     "drained": "from DrainStarted to RunResumed no effect starts",
+    "forked": "a fork begins after the record it names, where nothing is performed, and counts commands anew",
     "closed": "RunClosed comes last, once, and nothing is in flight then",
     "ends": "an effect starts once and ends once; what ends without a start is a call that never ran",
     "parents": "what happens, happens to a live activation; a call ends after everything under it",

@@ -61,7 +61,9 @@ READING = {
     ),
 }  # fmt: skip
 """What is said of one journal, here and by a server that serves it: the same, to the letter."""
-DRIVING = {("run",), ("chat",), ("runs", "import"), ("rules", "add"), ("rules", "rm")}
+DRIVING = {
+    ("run",), ("chat",), ("runs", "import"), ("runs", "fork"), ("rules", "add"), ("rules", "rm"),
+}  # fmt: skip
 """Commands that make a run or a rule: what they show is looked at below."""
 
 
@@ -318,3 +320,22 @@ def test_json_of_the_list_is_whole(shell, runs, monkeypatch):  # noqa: F811
     with serving(JOURNAL, {"desk": Agent("desk", model=Script(["x"]))}) as server:
         there = on_server(shell, server, monkeypatch, "runs", "ls", "--json").out
     assert json.loads(there) == shell("runs", "ls", "--json").value
+
+
+@pytest.mark.slow
+def test_a_run_is_forked_alike(shell, asking, monkeypatch):  # noqa: F811
+    names, ids = ("team.yaml=team.yaml",), re.compile(r"(?<=^run )\w{12}")
+    with serving(JOURNAL, hosted_teams(names, None, TeamOptions())) as server:
+        for case in (["FIRST"], ["ASKS", "--at", "6"], ["FIRST", "--at", "999"], ["nobody"], ["named"]):
+            words = ["runs", "fork", *(asking.get(word, word) for word in case)]
+            here, there = shell(*words), on_server(shell, server, monkeypatch, *words)
+            said = [(each.code, ids.sub("", each.out), each.err) for each in (here, there)]
+            assert said[0] == said[1], words
+        made = on_server(shell, server, monkeypatch, "runs", "fork", asking["ASKS"], "--json").value
+        shown = shell("runs", "show", made["run_id"], "--json").value
+        assert shown["fork"] == {"origin": asking["ASKS"], "record": made["seq"]}
+        # Whose token it was has made it.
+        assert shown["labels"]["owner"] == "local"
+        seen = [shell("runs", "show", made["run_id"]),
+                on_server(shell, server, monkeypatch, "runs", "show", made["run_id"])]  # fmt: skip
+        assert plain(seen[0]) == plain(seen[1])

@@ -138,6 +138,8 @@ def _forked(run: RunState, run_id: str, shift: float) -> None:
     scopes = {id(scope): scope for each in run.activations.values() for scope in each.scopes}
     for scope in scopes.values():
         scope.asked_at += shift
+    for each in run.activations.values():
+        each.turn.attempts.since += shift
     run.models.failures = {model: (count, at + shift) for model, (count, at) in run.models.failures.items()}
 
 

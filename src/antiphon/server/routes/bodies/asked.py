@@ -124,6 +124,13 @@ class ResumeBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Whose it is, where no server has started it and several teams would do."""
 
 
+class ForkBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Begin another run as this one did."""
+
+    at: int | None = None
+    """The number of the last record to take over. Default: as far as the run goes."""
+
+
 class ChangeRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What may be changed of a run that is there."""
 

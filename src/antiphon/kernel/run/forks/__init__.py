@@ -1,0 +1,1 @@
+"""Forks: new runs that begin as others did."""
