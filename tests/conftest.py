@@ -5,6 +5,7 @@ from hypothesis import settings
 
 from antiphon.testing.census import census
 from antiphon.testing.witness import watching
+from antiphon.view.page import is_built
 
 IMPURE = "impure(why): a hook rests on more than its context, so that a replay goes another way, and must"
 
@@ -28,6 +29,17 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker("no_cover")
+
+
+@pytest.fixture
+def built_page():
+    """The web page is here, built of `ui/`: a test that looks at it cannot say anything without."""
+    if not is_built():
+        pytest.fail(
+            "The web page is not built here, and this test looks at it. Build it with scripts/page.sh"
+            " (Node 20 or newer); ./check does",
+            pytrace=False,
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ def pins(name: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("built_page")
 def test_the_wheel_holds_the_source_tree(wheel: zipfile.ZipFile) -> None:
     source = ROOT / "src"
     wanted = {

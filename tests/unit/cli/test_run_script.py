@@ -14,8 +14,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from antiphon.view.page import is_built
-
 ROOT = Path(__file__).resolve().parents[3]
 LIVE_SECONDS = 5.0
 """From the server's start until words of a team at work reach the page."""
@@ -82,9 +80,7 @@ def opened(clone):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="./run is a script of a POSIX shell")
-@pytest.mark.skipif(
-    not is_built(), reason="the page is not built here: scripts/page.sh builds it, with Node 20"
-)
+@pytest.mark.usefixtures("built_page")
 def test_run_ui_opens_a_browser_on_a_team_at_work(clone):
     with running(clone, "--ui") as process:
         serving = next(line for line in process.stdout if line.startswith("serving "))

@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.unit.server.teams import desk, in_time, served
 
 
+@pytest.mark.usefixtures("built_page")
 def test_the_page_and_its_files_are_for_anybody_and_say_their_policy():
     async def work():
         async with served({"desk": desk("x")}) as (client, _):
