@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon.kernel.facts.events import FilesChanged, Fork, ToolsetOffered
+from antiphon.kernel.facts.events import EffectFinished, FilesChanged, Fork, ToolsetOffered
 from antiphon.values.message import FileChange, Message
 from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, ToolsetNode, TurnNode
 
@@ -89,6 +89,8 @@ class EffectEnd(Struct, frozen=True):
     """Whose effect; of a call, the caller."""
     effect: EffectNode
     """The effect."""
+    labels: tuple[str, ...] = ()
+    """What its result carries, such as `untrusted` and `private`, sorted."""
 
 
 class DecisionMade(Struct, frozen=True):
@@ -158,6 +160,17 @@ class ToolsetChange(Struct, frozen=True):
     """As it is now."""
     before: str | None = None
     """Why it could not be reached before; empty: it could. None: this is the first word of it."""
+
+
+def ended_labels(labels: dict[str, tuple[str, ...]], event: EffectFinished, forget: bool) -> tuple[str, ...]:
+    """What the result of an effect that ended carries: what its start said, which `labels` holds, and what
+    its end adds. Notes it there; forget: takes it out."""
+    found = labels.pop(event.id, ())
+    if event.labels:
+        found = tuple(sorted({*found, *event.labels}))
+    if found and not forget:
+        labels[event.id] = found
+    return found
 
 
 def toolset_change(toolsets: dict[str, ToolsetNode], event: ToolsetOffered) -> ToolsetChange:

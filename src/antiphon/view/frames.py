@@ -76,6 +76,8 @@ class MessageFrame(Struct, frozen=True, omit_defaults=True):
     topic: str = ""
     source: str = ""
     files: tuple[FileFrame, ...] = ()
+    labels: tuple[str, ...] = ()
+    """What it carries, such as `untrusted`."""
 
 
 class CalleeFrame(Struct, frozen=True, omit_defaults=True):
@@ -117,11 +119,9 @@ class RunResumeFrame(Struct, frozen=True, tag="run_resumed", omit_defaults=True)
     """A new owner took the run over; or a fork begins here."""
 
     run_id: str = ""
-    """Of a fork, its own id."""
+    """Of a fork, its own id: what came before was taken over from `origin`, up to the record `seq`."""
     origin: str = ""
-    """Of a fork, the run that it branched off."""
     seq: int = 0
-    """Of a fork, the last record that it has from there."""
 
 
 class RunDrainFrame(Struct, frozen=True, tag="run_drained"):
@@ -251,6 +251,8 @@ class EffectEndFrame(Struct, frozen=True, tag="effect_ended", omit_defaults=True
     by: str = ""
     """The person who answered."""
     finishes: bool = False
+    labels: tuple[str, ...] = ()
+    """What its result carries, such as `untrusted` and `private`."""
 
 
 class DecisionFrame(Struct, frozen=True, tag="decided"):
@@ -282,6 +284,16 @@ class TranscriptFrame(Struct, frozen=True, tag="transcript_changed", omit_defaul
     compacted: bool = False
 
 
+class ToolsetFrame(Struct, frozen=True, tag="toolset_changed", omit_defaults=True):
+    """A toolset offers other tools, or its provider has come up or gone."""
+
+    name: str
+    tools: tuple[str, ...] = ()
+    """What it offers; while it cannot be reached, what it offered last."""
+    reason: str = ""
+    """Why it cannot be reached; empty: it can."""
+
+
 class CancelFrame(Struct, frozen=True, tag="cancel_requested", omit_defaults=True):
     """Somebody wants an effect and all below it to stop; without a target, every request."""
 
@@ -292,7 +304,7 @@ class CancelFrame(Struct, frozen=True, tag="cancel_requested", omit_defaults=Tru
 ChangeFrame = (
     RunStartFrame | RunResumeFrame | RunDrainFrame | RunCloseFrame | ArrivalFrame | DeadLetterFrame
     | TurnStartFrame | TurnEndFrame | EffectStartFrame | EffectEndFrame | DecisionFrame | DataFrame
-    | TranscriptFrame | CancelFrame
+    | TranscriptFrame | CancelFrame | ToolsetFrame
 )  # fmt: skip
 """What a record changed; `type` says which."""
 
@@ -329,13 +341,10 @@ class FrameReader:
         """The frame of the next record. Raises JournalCorrupt for one that cannot follow."""
         event = record.event
         started = event if isinstance(event, RunStarted) else None
-        drawn = [each for each in self._tree.add(record) if type(each) not in _UNDRAWN]
+        # Of files the page draws the calls.
+        drawn = [each for each in self._tree.add(record) if type(each) is not changes.FilesChange]
         found = [self._painter.change(each, started) for each in drawn]
         return Frame(record.seq, record.at, tuple(found))
-
-
-_UNDRAWN = (changes.ToolsetChange, changes.FilesChange)
-"""Of toolsets and of files the page draws the calls."""
 
 
 class _Painter:
@@ -348,8 +357,8 @@ class _Painter:
         match change:
             case changes.CallQueued(activation, effect) | changes.EffectStart(activation, effect):
                 return self.effect_start(activation, effect)
-            case changes.EffectEnd(activation, effect):
-                return self.effect_end(activation, effect)
+            case changes.EffectEnd(activation, effect, labels):
+                return self.effect_end(activation, effect, labels)
             case changes.TurnStart(activation, turn):
                 return self.turn_start(activation, turn)
             case changes.TurnEnd(activation, turn):
@@ -379,6 +388,8 @@ class _Painter:
                 return RunDrainFrame()
             case changes.RunResume(run_id, fork) if fork is not None:
                 return RunResumeFrame(run_id, fork.origin, fork.seq)
+            case changes.ToolsetChange(toolset):
+                return ToolsetFrame(toolset.name, toolset.tools, toolset.reason)
             case _:
                 return RunResumeFrame()
 
@@ -407,7 +418,9 @@ class _Painter:
             callee.id, callee.agent, callee.path, self.message(opening), callee.task_id, callee.reactivated
         )
 
-    def effect_end(self, activation: ActivationNode, effect: EffectNode) -> EffectEndFrame:
+    def effect_end(
+        self, activation: ActivationNode, effect: EffectNode, labels: tuple[str, ...]
+    ) -> EffectEndFrame:
         use, wait, never = effect.model, effect.wait, effect.started_at is None
         reply = use.reply if use is not None else None
         return EffectEndFrame(
@@ -422,7 +435,7 @@ class _Painter:
             usage=use.usage if use is not None else None,
             nano_usd=use.cost.nano_usd if use is not None else 0,
             unpriced=use is not None and use.cost.unpriced > 0,
-            by=wait.by if wait is not None else "", finishes=effect.finishes,
+            by=wait.by if wait is not None else "", finishes=effect.finishes, labels=labels,
         )  # fmt: skip
 
     def turn_start(self, activation: ActivationNode, turn: TurnNode) -> TurnStartFrame:
@@ -450,7 +463,7 @@ class _Painter:
         return MessageFrame(
             message.id, message.type, message.sender, message.receiver, self.cut(message.content),
             message.call_id, message.task_id, message.intent, message.topic, message.source,
-            tuple(map(self.file, message.attachments)),
+            tuple(map(self.file, message.attachments)), message.labels,
         )  # fmt: skip
 
     def call(self, call: ToolCall) -> CallFrame:

@@ -66,6 +66,7 @@ from antiphon.view.changes import (
     TranscriptChange,
     TurnEnd,
     TurnStart,
+    ended_labels,
     files_change,
     toolset_change,
 )
@@ -128,9 +129,11 @@ class RunTree:
         self.dead_letters: list[DeadLetter] = []
         """Messages that could not be delivered; none with `recent`."""
         self.traces: dict[str, str] = {}
-        """By effect, the exception behind its failure, its place in the user's code; none with `recent`."""
+        """By effect, the exception behind its failure, and where in the user's code; none with `recent`."""
         self.files: dict[str, tuple[FileChange, ...]] = {}
         """By effect, in order, the files that it changed; with `recent` only of those that run."""
+        self.labels: dict[str, tuple[str, ...]] = {}
+        """By effect, what its result carries, such as `untrusted`; with `recent` only of what still runs."""
         self.toolsets: dict[str, ToolsetNode] = {}
         """The toolsets of its agents by name: what they offer, and which cannot be reached."""
         self._recent = recent
@@ -251,17 +254,11 @@ class RunTree:
         return (DataChange(activation, event.set, event.append, event.by),)
 
     def _transcript_compacted(self, record: Record, event: TranscriptCompacted) -> Changes:
-        compacted = bool(event.retain or event.summary)
-        return (TranscriptChange(self._whose(record), event.trimmed, compacted),)
+        return (TranscriptChange(self._whose(record), event.trimmed, bool(event.retain or event.summary)),)
 
     def _permission_decided(self, record: Record, event: PermissionDecided) -> Changes:
-        decision = Decision(
-            event.allowed,
-            event.decided_by,
-            event.reason,
-            bool(event.remember),
-            f"rule {event.rule}" if event.rule else "",
-        )
+        by, rule = event.decided_by, f"rule {event.rule}" if event.rule else ""
+        decision = Decision(event.allowed, by, event.reason, bool(event.remember), rule)
         self._decisions[event.id] = decision
         approval = self.effects.get(ids.approval_id(event.id))
         if approval is not None:
@@ -326,6 +323,8 @@ class RunTree:
             effect.decision = self._decisions.pop(effect_id, Decision(True) if allowed else None)
         turn.effects.append(effect)
         self.effects[effect_id] = effect
+        if labels := getattr(detail, "labels", ()):
+            self.labels[effect_id] = labels
         if type(detail) is ModelEffect:
             activation.prefix = detail.prefix or activation.prefix
             effect.model = ModelUse(detail.digest, activation.prefix, detail.held_tokens)
@@ -409,7 +408,7 @@ class RunTree:
                 self.outcome = event.outcome
         elif effect.started_at is not None:
             count(self._counts, activation.request, effect, -1)
-        return (*begun, EffectEnd(activation, effect))
+        return (*begun, EffectEnd(activation, effect, ended_labels(self.labels, event, self._recent)))
 
     def _never_started(self, activation: ActivationNode, effect_id: str) -> tuple[EffectNode, Changes]:
         """A call that was refused, or that the kernel did itself."""

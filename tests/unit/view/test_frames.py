@@ -6,11 +6,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon import Agent, Attachment, RunLimits, ToolContext, open_journal, open_run, tool
+from antiphon import Agent, Attachment, Record, RunLimits, ToolContext, open_journal, open_run, tool
+from antiphon.kernel.facts.events import (
+    EffectFinished,
+    EffectStarted,
+    Fork,
+    RunResumed,
+    RunStarted,
+    ToolEffect,
+    ToolsetOffered,
+)
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script, call
 from antiphon.values.hooks import Hooks, Return
+from antiphon.values.message import ToolResult
 from antiphon.values.tool import tool_from
+from antiphon.values.tool.offer import ToolOffer
 from antiphon.view import RunTree
 from antiphon.view.frames import TEXT, VALUE, Frame, FrameReader, encode
 from tests.oracle.play import SCENARIOS
@@ -228,6 +239,60 @@ def test_the_call_of_an_outside_tool_is_told_with_its_arguments():
     (asked,) = [each for each in changes(asyncio.run(scenario()), "effect_started") if each.outside]
     assert (asked.kind, asked.name, asked.arguments.text) == ("wait", "read-day", '{"n":1}')
     assert (asked.outside.tool, asked.outside.finishes) == ("read-day", False)
+
+
+def test_a_result_says_what_it_carries_however_it_ended_and_only_its_own():
+    @tool(effect="read", labels=["private"])
+    def read_mail() -> ToolResult:
+        """Read."""
+        return ToolResult("4711", labels=("untrusted", "private"))
+
+    @tool(effect="read", labels=["untrusted"])
+    def fetch() -> str:
+        """Fetch."""
+        raise ValueError("gone")
+
+    model = Script([[call("read_mail"), call("fetch")], "ok"])
+    ends = changes(frames_of(Agent("a", model=model, tools=[read_mail, fetch]), "go"), "effect_ended")
+    assert {each.id: each.labels for each in ends if each.labels} == {
+        "1/1.c1": ("private", "untrusted"), "1/1.c2": ("untrusted",),
+    }  # fmt: skip
+
+
+def test_a_tree_keeps_what_results_carry_and_a_live_reader_forgets_what_has_ended():
+    detail = ToolEffect("fetch", labels=("untrusted",))
+    events = [RunStarted("r"), EffectStarted("0/1.c1", detail), EffectFinished("0/1.c1", labels=("private",))]
+    trees = RunTree(), RunTree(recent=True)
+    for tree in trees:
+        for seq, event in enumerate(events, 1):
+            tree.add(Record(seq, 1.0, "r", 0, "user", 0, event))
+    assert [tree.labels for tree in trees] == [{"0/1.c1": ("private", "untrusted")}, {}]
+
+
+def test_a_toolset_is_told_when_it_offers_others_and_when_it_goes():
+    offer = ToolOffer("find", "Find.", {"type": "object"})
+    events = [
+        RunStarted("r"), ToolsetOffered("web", (offer,)), ToolsetOffered("web", reason="unplugged"),
+        ToolsetOffered("web"),
+    ]  # fmt: skip
+    reader = FrameReader()
+    frames = [reader.add(Record(seq, 1.0, "r", 0, "user", 0, each)) for seq, each in enumerate(events, 1)]
+    told = [(each.name, each.tools, each.reason) for each in changes(frames, "toolset_changed")]
+    assert told == [("web", ("find",), ""), ("web", ("find",), "unplugged"), ("web", ("find",), "")]
+
+
+def test_a_fork_has_its_own_id_and_says_where_it_began():
+    events = [RunStarted("origin"), RunResumed(run_id="mine", fork=Fork("origin", 1, "00")), RunResumed()]
+    tree, reader = RunTree(), FrameReader()
+    frames = []
+    for seq, each in enumerate(events, 1):
+        record = Record(seq, 1.0, "mine", 0, "user", 0, each)
+        tree.add(record)
+        frames.append(reader.add(record))
+    assert tree.run_id == "mine"
+    first, second = changes(frames, "run_resumed")
+    assert (first.run_id, first.origin, first.seq) == ("mine", "origin", 1)
+    assert encode(second) == b'{"type":"run_resumed"}'
 
 
 def test_a_model_call_names_the_prompt_that_it_was_sent():

@@ -222,6 +222,7 @@ export interface RunSummary {
   activity?: number[];
   activity_span?: number;
   command?: number | null;
+  models?: string[];
 }
 
 /** Something that a run asks a person. */
@@ -299,6 +300,7 @@ export interface EffectView {
   callee: number | null;
   usage: Usage | null;
   cost_usd: number;
+  labels: string[];
 }
 
 /** What one model was asked. */

@@ -12,7 +12,7 @@ export interface PageRun {
 export interface Frame {
   seq: number;
   at: number;
-  changes: (RunStartFrame | RunResumeFrame | RunDrainFrame | RunCloseFrame | ArrivalFrame | DeadLetterFrame | TurnStartFrame | TurnEndFrame | EffectStartFrame | EffectEndFrame | DecisionFrame | DataFrame | TranscriptFrame | CancelFrame)[];
+  changes: (RunStartFrame | RunResumeFrame | RunDrainFrame | RunCloseFrame | ArrivalFrame | DeadLetterFrame | TurnStartFrame | TurnEndFrame | EffectStartFrame | EffectEndFrame | DecisionFrame | DataFrame | TranscriptFrame | CancelFrame | ToolsetFrame)[];
 }
 
 /** The run began. */
@@ -88,6 +88,7 @@ export interface MessageFrame {
   topic?: string;
   source?: string;
   files?: FileFrame[];
+  labels?: string[];
 }
 
 /** A text, or its beginning. */
@@ -218,6 +219,7 @@ export interface EffectEndFrame {
   unpriced?: boolean;
   by?: string;
   finishes?: boolean;
+  labels?: string[];
 }
 
 /** What a model answered. */
@@ -275,6 +277,14 @@ export interface TranscriptFrame {
 export interface CancelFrame {
   type: "cancel_requested";
   target?: string;
+  reason?: string;
+}
+
+/** A toolset offers other tools, or its provider has come up or gone. */
+export interface ToolsetFrame {
+  type: "toolset_changed";
+  name: string;
+  tools?: string[];
   reason?: string;
 }
 

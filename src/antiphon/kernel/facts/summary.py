@@ -15,6 +15,8 @@ TITLE = 120
 """Characters kept of the first message, and of a question."""
 QUESTIONS = 3
 """Questions that are told; of more only the number."""
+MODELS = 10
+"""Models that are told."""
 
 
 class AskedQuestion(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -60,6 +62,8 @@ class RunSummary(Struct, frozen=True, gc=False, omit_defaults=True):
     """Seconds of a span."""
     command: int | None = None
     """The newest command that was taken in; None in a summary of an earlier version."""
+    models: tuple[str, ...] = ()
+    """The names of the models that have answered, MODELS at most."""
 
 
 def summary_of(run: RunState, seq: int) -> RunSummary:
@@ -88,6 +92,7 @@ def summary_of(run: RunState, seq: int) -> RunSummary:
         tuple(activity.counts) if any(activity.counts) else (),
         activity.span if any(activity.counts) else 0.0,
         run.command,
+        tuple(run.totals.usage)[:MODELS],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import aclosing
 from sys import maxsize
 from typing import Annotated, Any
@@ -217,7 +218,7 @@ def run_view(found: RunTree) -> RunView:
     """A tree as it is sent: flat, callees by their numbers."""
     return RunView(
         found.run_id, found.seq, found.at, found.started_at, found.closed, found.outcome, found.reason,
-        list(found.requests), [_activation(each) for each in found.activations.values()],
+        list(found.requests), [_activation(each, found.labels) for each in found.activations.values()],
         [
             ModelView(name, each.calls, each.usage, each.cost.usd, each.cost.unpriced)
             for name, each in found.models.items()
@@ -226,18 +227,21 @@ def run_view(found: RunTree) -> RunView:
     )  # fmt: skip
 
 
-def _activation(node: ActivationNode) -> ActivationView:
+def _activation(node: ActivationNode, labels: Mapping[str, tuple[str, ...]]) -> ActivationView:
     turns = [
-        TurnView(each.number, each.started_at, each.ended_at, [_effect(one) for one in each.effects])
+        TurnView(
+            each.number, each.started_at, each.ended_at,
+            [_effect(one, labels.get(one.id, ())) for one in each.effects],
+        )
         for each in node.turns
-    ]
+    ]  # fmt: skip
     return ActivationView(
         node.id, node.agent, node.caller, node.call, node.asked, node.started_at, node.ended_at, node.outcome,
         node.reason, node.content, turns, node.own.calls, node.own.usage, node.own.cost.usd,
     )  # fmt: skip
 
 
-def _effect(node: EffectNode) -> EffectView:
+def _effect(node: EffectNode, labels: tuple[str, ...]) -> EffectView:
     decided: Any = node.wait.by if node.wait is not None else ""
     if not decided and node.decision is not None:
         decided = node.decision.by
@@ -249,5 +253,5 @@ def _effect(node: EffectNode) -> EffectView:
         node.ended_at, node.outcome, node.reason, content, decided,
         node.callee.id if node.callee is not None else None,
         node.model.usage if node.model is not None else None,
-        node.model.cost.usd if node.model is not None else 0.0,
+        node.model.cost.usd if node.model is not None else 0.0, list(labels),
     )  # fmt: skip

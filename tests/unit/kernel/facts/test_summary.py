@@ -74,6 +74,7 @@ def test_what_was_used_is_input_and_output_and_what_has_no_price_is_counted():
     priced = EffectFinished("1/1.m1", reply=Reply("hi", usage=Usage(30, 4)), cost_nano_usd=70)
     found = summary(*asked(), priced)
     assert (found.tokens, found.nano_usd, found.unpriced) == (34, 70, 0)
+    assert found.models == ("m",)
 
 
 def test_after_the_answer_it_is_idle_and_keeps_the_newest_outcome():

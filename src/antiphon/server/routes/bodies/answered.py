@@ -140,6 +140,8 @@ class EffectView(Struct, frozen=True):
     """Of a model call, as far as it was reported."""
     cost_usd: float
     """Of a model call."""
+    labels: list[str]
+    """What its result carries, such as `untrusted` and `private`."""
 
 
 class TurnView(Struct, frozen=True):
