@@ -7,13 +7,15 @@ import "./styles/run.css";
 import "./styles/narrow.css";
 import { Palette } from "./find/Palette";
 import type { Prefix } from "./inspect/Inspector";
+import { parsed } from "./parts/json";
 import { RunView } from "./RunView";
 import { bindAddress, Store } from "./state/store";
+import { inSlices } from "./state/slices";
 import type { PageRun } from "./state/wire";
 
-const data = JSON.parse(document.getElementById("run")!.textContent) as PageRun;
+const data = (await parsed(document.getElementById("run")!.textContent)) as PageRun;
 const store = new Store();
-store.add(data.frames);
+await inSlices(data.frames, (some, more) => store.add(some, more));
 bindAddress(store);
 createRoot(document.getElementById("root")!).render(
   <>

@@ -1,5 +1,6 @@
 // All that the page asks of the server, and the only place that knows its addresses.
 import type { Frame } from "../state/wire";
+import { parsed } from "../parts/json";
 import { refusal, Refused } from "./problem";
 import type {
   AnswerBody, AskBody, CancelBody, ChangeRun, CommandReceipt, CreateProject, CreateRun, FileBody, FileList, FramePage, Inbox, ModelChoices,
@@ -94,7 +95,7 @@ export class Api {
   }
 
   private async send<Found>(path: string, init: RequestInit): Promise<Found> {
-    return (await (await this.fetched(path, init)).json()) as Found;
+    return (await parsed(await (await this.fetched(path, init)).text())) as Found;
   }
 
   private async fetched(path: string, init: RequestInit = { headers: this.headers(), cache: "no-store" }): Promise<Response> {

@@ -1,5 +1,6 @@
 // A run that goes on: all records that there are, then those that come; over lost connections and restarts.
 import type { Deltas, Delta } from "../state/deltas";
+import { inSlices } from "../state/slices";
 import type { Store } from "../state/store";
 import type { Frame } from "../state/wire";
 import type { Api } from "./api";
@@ -10,8 +11,6 @@ export type Connection = { state: "loading" | "live" | "lost" | "ended"; why: st
 
 const FIRST = 500;
 const MOST = 5_000;
-/** Frames that are folded in one go: so many make no task that a reader would feel, on a slow machine too. */
-const SLICE = 250;
 const WAITS = [250, 500, 1_000, 2_000, 5_000];
 
 export class Follower {
@@ -65,11 +64,7 @@ export class Follower {
     // The first records are soon there; the server reads up to where a page begins, so the others are few and large.
     for (let limit = FIRST; ; limit = MOST) {
       const page = await this.api.frames(this.run, this.last, limit);
-      for (let at = 0; at < page.frames.length; at += SLICE) {
-        if (at) await this.pause(0);
-        if (this.stopped.signal.aborted) return;
-        this.store.add(page.frames.slice(at, at + SLICE), at + SLICE < page.frames.length);
-      }
+      await inSlices(page.frames, (some, more) => this.store.add(some, more), () => this.pause(0), () => this.stopped.signal.aborted);
       if (this.stopped.signal.aborted || page.frames.length === 0 || this.last >= page.last) return;
     }
   }
