@@ -201,10 +201,11 @@ test("a permission is remembered for the run, its project or its owner, and what
   await open("/inbox");
   await page.getByText("What led here").click();
   await page.locator(".led", { hasText: "Read it <img" }).getByText("I keep it.").waitFor();
+  await page.getByRole("button", { name: /^Always/ }).click();
   const where = page.getByLabel("Always: where");
   await expect.poll(() => where.locator("option").allInnerTexts()).toEqual(["in this run", "in its project", "in all of my runs"]);
   await where.selectOption("project");
-  await page.getByRole("button", { name: "Always", exact: true }).click();
+  await page.getByRole("button", { name: "Always allow" }).click();
   await until(() => fake.posted.length === 1);
   expect(fake.posted[0]!.body).toEqual({ question: "2/3.c1?", content: "always", scope: "project" });
   // The answer is within reach however long the arguments are.

@@ -7,8 +7,8 @@ import { cost, count, lasted, line } from "./state/words";
 import { openingOf } from "./talk/items";
 
 /** What was asked, how it stands, and what it has used of what it may. */
-export function Head({ store, view, name, actions, help }: {
-  store: Store; view: View; name: string; actions?: ReactNode; help(): void;
+export function Head({ store, view, name, actions, linked, help }: {
+  store: Store; view: View; name: string; actions?: ReactNode; linked: boolean; help(): void;
 }) {
   const { run, whole } = view;
   const first = whole.requests[0] ? whole.effect(whole.requests[0]) : undefined;
@@ -25,6 +25,7 @@ export function Head({ store, view, name, actions, help }: {
           <Glyph shape={shape} kind={state.kind} />{state.word}
           {view.live ? state.more && ` · ${state.more}` : ` at +${lasted(run.at - run.began)}`}
         </span>
+        {whole.fork && <Fork {...whole.fork} linked={linked} />}
       </div>
       <div className="meters">
         <Meter title="Tokens" value={count(run.tokens)} most={limit ? short(limit) : ""} part={limit ? run.tokens / limit : 0} held={limit ? run.held / limit : 0} />
@@ -42,6 +43,14 @@ export function Head({ store, view, name, actions, help }: {
       </div>
     </header>
   );
+}
+
+/** Where a fork began. linked: the run that it is of can be looked at here. */
+function Fork({ origin, seq, linked }: { origin: string; seq: number; linked: boolean }) {
+  const told = <>forked from {line(origin, 12)} at record {count(seq)}</>;
+  return linked && /^[\w-]+$/.test(origin)
+    ? <a className="link faint sm cut fork" href={`#/run/${origin}?record=${seq}`}>{told}</a>
+    : <span className="faint sm cut fork">{told}</span>;
 }
 
 const short = (value: number): string =>

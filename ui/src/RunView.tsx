@@ -63,7 +63,7 @@ export function RunView({ store, name, prefixes, actions, notice, compose }: {
   }, [store]);
   return (
     <main className="main">
-      <Head store={store} view={view} name={name} actions={actions} help={() => setHelp(true)} />
+      <Head store={store} view={view} name={name} actions={actions} linked={acts !== null} help={() => setHelp(true)} />
       {notice}
       <div className="tabs">
         <div className="seg" role="tablist" aria-label="Pane">

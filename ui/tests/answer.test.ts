@@ -30,10 +30,11 @@ test("a comparison keeps what both have, in order", () => {
 });
 
 test("a search of runs: words, fields, numbers", () => {
-  const run = { title: "How do tides work?", name: "", team: "research", entry: "Partner", run_id: "abc", state: "failed", cost_usd: 0.02, tokens: 5 } as RunLine;
+  const run = { title: "How do tides work?", name: "", team: "research", entry: "Partner", run_id: "abc", state: "failed", cost_usd: 0.02, tokens: 5, summary: { seq: 1, models: ["openai:gpt-4.1-mini"] } } as unknown as RunLine;
   const found = (search: string) => matches(run, search);
-  expect(["", "tides", "TIDES work", "state:failed", "cost:>0.01", "team:research tokens:5"].map(found)).not.toContain(false);
+  expect(["", "tides", "TIDES work", "state:failed", "cost:>0.01", "team:research tokens:5", "model:gpt-4.1", "model:OpenAI:"].map(found)).not.toContain(false);
   expect(["since:2h", "since:2026-06-12", "since:"].map((each) => matches({ ...run, updated_at: new Date("2026-06-12T09:00").getTime() / 1000 } as RunLine, each))).toEqual([false, true, true]);
   expect([sinceOf("2h", 10_000), sinceOf("1w", 1_000_000), sinceOf("soon"), sinceOf("2026-99-99")]).toEqual([2_800, 395_200, undefined, undefined]);
-  expect(["sun", "state:completed", "cost:>0.1", "tides cost:<0.01", "team:res"].map(found)).not.toContain(true);
+  expect(["sun", "state:completed", "cost:>0.1", "tides cost:<0.01", "team:res", "model:local"].map(found)).not.toContain(true);
+  expect(matches({ ...run, summary: { seq: 1 } }, "model:gpt")).toBe(false);
 });

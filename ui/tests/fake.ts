@@ -84,6 +84,8 @@ export class Fake {
     ] },
     { name: "profiles/reader.yaml", state: "loaded", size: 29, cut: false, text: "name: Reader\ntype: associate\n", findings: [] },
   ] };
+  /** What the reader can use beside its tools. */
+  toolsets: unknown[] = [];
   scopes = ["read", "write"];
   /** Activations of the run's tree. */
   told: unknown[] = [];
@@ -168,7 +170,7 @@ export class Fake {
       run_id: this.run, state: this.state || (this.recorded < this.frames.length ? "running" : this.asks.length ? "waiting" : "completed"), name: "", team: "research", owner: "local",
       project: "", entry: "Partner", title: "What happens to a tool call?", outcome: "", reason: "", records: this.recorded, tokens: 7_111,
       cost_usd: 0.0033, unpriced_calls: 0, driven_by: "host", created_at: 1_700_000_000, updated_at: Date.now() / 1000,
-      number: 5, summary: { seq: this.recorded, activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2 },
+      number: 5, summary: { seq: this.recorded, activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2, models: ["openai:gpt-4.1-mini"] },
     };
     const others = OTHERS.map(([state, team, title, tokens, cost], index) => ({
       ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,
@@ -176,6 +178,7 @@ export class Fake {
     const agents = ["Partner", "Principal", "Reader"].map((name) => ({
       name, description: `the ${name}`, model: "", can_call: null, usd_per_token: 8e-6,
       tools: name === "Reader" ? [tool("read_lines", "read")] : name === "Principal" ? [tool("write_report", "once")] : [],
+      toolsets: name === "Reader" ? this.toolsets : [],
     }));
     const [, part = "", id = ""] = /^\/runs\/\w+\/(requests|chat-completions)\/(.+)$/.exec(url.pathname) ?? [];
     if (part) return part === "requests" ? { ...this.request, effect_id: id } : { model: "m", messages: this.request.request.messages };

@@ -68,7 +68,7 @@ test("agents that wait for one budget are one item; of many the first are named"
 });
 
 test("what led to a question is what its agent was asked, did and said before it", () => {
-  const effect = (id: string, kind: string, more = {}) => ({ id, kind, purpose: "", name: id, content: "", ...more }) as EffectView;
+  const effect = (id: string, kind: string, more = {}) => ({ id, kind, purpose: "", name: id, content: "", labels: [], ...more }) as unknown as EffectView;
   const turns = [
     { effects: [effect("2/1.m1", "model", { content: "I look." }), effect("2/1.c1", "tool")] },
     { effects: [effect("2/2.m1", "model", { content: "I write." }), effect("2/2.d1", "wait", { purpose: "deadline" }), effect("2/2.c1", "tool"), effect("2/2.c1:question:x", "wait")] },
@@ -125,10 +125,10 @@ test("a form is a request, and what is wrong in it is told by field", () => {
 const TEAM = {
   name: "t", entry: "a", policy: "open", findings: [], edges: [["user", "a"], ["a", "b"], ["a", "c"], ["c", "a"], ["b", "d"]],
   agents: ["d", "a", "b", "c", "e"].map((name) => ({
-    name, description: "", model: "", can_call: null,
+    name, description: "", model: "", can_call: null, toolsets: [],
     tools: [{ name: "look", description: "", effect: "read", parameters: {}, rulings: { "": "allow", strict: name === "d" ? "ask" : "deny" } }],
   })),
-} as TeamView;
+} as unknown as TeamView;
 
 test("a team is drawn from whom the user asks downwards; who is reached by nobody stands below", () => {
   const rows = new Map<number, string[]>();

@@ -1,20 +1,23 @@
-import { useEffect, useRef, useState, type FormEvent } from "react";
+import { useEffect, useMemo, useRef, useState, type FormEvent } from "react";
 import { Diff } from "../parts/Diff";
 import { Glyph } from "../parts/Glyph";
 import { reason, Refused } from "../server/problem";
 import type { AnswerBody } from "../server/wire";
+import { Always } from "./Always";
 import { Arguments, parsed, written, type Schema } from "./Arguments";
 import { Fields } from "../talk/Ask";
 import { visible } from "../state/words";
 
 type Way = "asked" | "edit" | "diff";
-type Scope = NonNullable<AnswerBody["scope"]>;
 
 /** How a question is answered: words or one of its options; an approval with yes, no, an edit or for good; an outside call with its result. */
-export function Answer({ kind, question, asked, options, schema: given, outside = false, project = "", late = "", leave, send, drafted }: {
+export function Answer({ kind, question, asked, options, schema: given, outside = false, tool = "", agent = "", project = "", late = "", leave, send, drafted }: {
   kind: string; question: string; asked: string; options: string[]; schema?: Schema | undefined;
   /** It is the call of a tool that whoever answers does: the answer is its result, and it may have failed. */
   outside?: boolean;
+  /** Of an approval: the tool, and the agent that would call it. */
+  tool?: string | undefined;
+  agent?: string | undefined;
   /** What its run is a part of, where a permission can be remembered too; empty for nothing. */
   project?: string | undefined;
   /** Who has answered what meanwhile; what was drafted here stays until it is left. */
@@ -37,10 +40,11 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
   const [over, setOver] = useState("");
   const box = useRef<HTMLFormElement>(null);
   const [wrong, setWrong] = useState("");
-  const [scope, setScope] = useState<Scope>("run");
+  const [always, setAlways] = useState(false);
   const approval = kind === "approval";
-  const { json, faults } = parsed(edited, asked, schema);
-  const changed = approval && way !== "asked" && json !== "" && json !== compact(asked);
+  const { json, faults } = useMemo(() => parsed(edited, asked, schema), [edited, asked, schema]);
+  const as = useMemo(() => compact(asked), [asked]);
+  const changed = approval && way !== "asked" && json !== "" && json !== as;
 
   const first = useRef(edited);
   const draft = words !== "" || edited !== first.current;
@@ -56,10 +60,10 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
       else setWrong(reason(error));
     });
   };
-  const allow = (content: "yes" | "always"): void => {
+  const allow = (content: "yes" | "always", more: Partial<AnswerBody> = {}): void => {
     if (sent || told) return;
     if (way !== "asked" && Object.keys(faults).length) return setWrong("An argument is wrong; the call still waits.");
-    post(content, { ...(changed ? { arguments: json } : {}), ...(content === "always" && scope !== "run" ? { scope } : {}) });
+    post(content, { ...(changed ? { arguments: json } : {}), ...more });
   };
   const deny = (): void => { if (!sent && !told) denying ? post("no", { reason: words }) : setDenying(true); };
   const fail = (): void => {
@@ -86,7 +90,7 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
       if ((event.metaKey || event.ctrlKey) && event.key === "Enter") return submit(event);
       if (event.metaKey || event.ctrlKey || event.altKey || (event.target as HTMLElement).closest("input, textarea, select")) return;
       const acts: Record<string, () => void> = approval || kind === "limit"
-        ? { a: () => allow("yes"), d: deny, ...(approval && asked ? { e: edit } : {}) }
+        ? { a: () => allow("yes"), d: deny, ...(approval && asked ? { e: edit } : {}), ...(approval ? { A: () => setAlways(true) } : {}) }
         : outside ? { d: fail } : Object.fromEntries(options.slice(0, 9).map((each, index) => [String(index + 1), () => { if (!sent && !told) post(each); }]));
       const act = acts[event.key];
       if (act) { event.preventDefault(); event.stopPropagation(); act(); }
@@ -112,14 +116,15 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
         <label><span className="label">{denying ? "Why not? The agent reads it." : outside ? "Its result" : "Your answer"}</span>
           <textarea className="field" rows={3} autoFocus={denying} value={words} onChange={(event) => setWords(event.target.value)} /></label>)}
       {wrong && <p className="kt k-error sm" role="alert">{wrong}</p>}
+      {approval && always && !denying && (
+        <Always tool={tool} agent={agent} asked={changed ? json : asked} project={project} busy={sent || told !== ""}
+          send={(more) => allow("always", more)} leave={() => setAlways(false)} />)}
       <div className="acts">
         {approval || kind === "limit"
           ? <>
               <button className="btn ink" type="button" disabled={sent || told !== ""} onClick={() => allow("yes")}>{sent ? "Sent" : changed ? "Allow as edited" : "Allow"}<kbd>A</kbd></button>
               <button className="btn" type="button" disabled={sent || told !== ""} onClick={deny}>{denying ? "Deny with this reason" : "Deny"}<kbd>{denying ? "⌘↵" : "D"}</kbd></button>
-              {approval && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => allow("always")}>Always</button>}
-              {approval && <select className="field" aria-label="Always: where" disabled={sent || told !== ""} value={scope} onChange={(event) => setScope(event.target.value as Scope)}>
-                <option value="run">in this run</option>{project && <option value="project">in its project</option>}<option value="owner">in all of my runs</option></select>}
+              {approval && <button className="btn plain" type="button" aria-expanded={always} disabled={sent || told !== ""} onClick={() => setAlways(!always)}>Always<kbd>⇧A</kbd></button>}
             </>
           : options.length
             ? options.map((each, index) => <button key={each} className="btn" type="button" disabled={sent || told !== ""} onClick={() => post(each)}>

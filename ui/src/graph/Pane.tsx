@@ -2,6 +2,7 @@ import { lazy, Suspense } from "react";
 import type { Store, View } from "../state/store";
 import { plural } from "../state/words";
 import { Spent } from "./Spent";
+import { Toolsets } from "./Toolsets";
 
 const Team = lazy(() => import("./Team"));
 
@@ -12,6 +13,7 @@ export function TeamPane({ store, view }: { store: Store; view: View }) {
         <h2>Team</h2><span className="faint sm">{plural(view.run.activations.size - 1, "activation")}</span>
       </div>
       <div className="body"><Suspense fallback={null}><Team store={store} view={view} /></Suspense></div>
+      <Toolsets view={view} />
       <Spent view={view} />
     </section>
   );

@@ -1,11 +1,12 @@
 import { Copy } from "../parts/Copy";
 import { Glyph } from "../parts/Glyph";
+import { Labels } from "../parts/Labels";
 import { Whole } from "../parts/Text";
 import { asking, asksPerson, failed, kindOf, nameOf, nested, within } from "../state/doing";
 import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
 import { lasted, line, plural, visible } from "../state/words";
-import { Fields } from "../talk/Ask";
+import { BY_LABELS, Exposed, Fields } from "../talk/Ask";
 import { Brought, ofEnd } from "../talk/Brought";
 import { Progress } from "../talk/Progress";
 import { openingOf } from "../talk/items";
@@ -72,6 +73,7 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
   const turn = run.turn(effect.activation, effect.turn);
   const approval = run.effect(`${effect.id}?`);
   const asks = effect.rule || approval?.rule;
+  const approvedBy = [effect, approval].find((each) => each?.rule === BY_LABELS);
   const [tool, inside] = [within(effect.id), insideOf(run, effect)];
   const result = effect.end ? (effect.content.text ? effect.content : { text: effect.reason }) : {};
   return (
@@ -83,6 +85,7 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
       <dl className="facts">
         <div><dt>{effect.end ? "Took" : "Since"}</dt><dd>{lasted((effect.end ? effect.ended : view.now) - effect.began)}</dd></div>
         <div><dt>End</dt><dd className={bad ? "kt k-error" : ""}>{effect.end ? line(effect.outcome || "ended", 20) : "open"}</dd></div>
+        {effect.labels.length > 0 && <div><dt>Carries</dt><dd className="row"><Labels of={effect} /></dd></div>}
         {effect.due > 0 && <div><dt>Due</dt><dd>+{lasted(effect.due - run.began)}</dd></div>}
       </dl>
       {effect.text.text && <Section title="What is asked"><Whole text={effect.text} className="said" /></Section>}
@@ -106,6 +109,7 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
               <button className="link" onClick={() => store.select(approval.id)}>{approval.id}</button> asked
               {approval.end ? `, answered after ${lasted(approval.ended - approval.began)}` : ", still open"}</span></li>}
           </ul>
+          {approvedBy && <Exposed effect={approvedBy} store={store} view={view} />}
         </Section>
       )}
       {inside.length > 0 && <Section title="What it began in its middle" more={plural(inside.length, "effect")}>

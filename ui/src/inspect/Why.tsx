@@ -7,6 +7,7 @@ import { lasted, line } from "../state/words";
 
 /** A rule as it is recorded, `id (file:line)`, with its place apart. */
 export function Rule({ rule }: { rule: string }) {
+  if (rule === "labels") return <>what it was shown</>;
   const [, id = rule, place = ""] = /^(.*) \(([^()]*:\d+)\)$/s.exec(rule) ?? [];
   return <><code>{line(id, 120)}</code>{place && <span className="faint"> {line(place, 160)}</span>}</>;
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { Glyph } from "../parts/Glyph";
+import { Labels } from "../parts/Labels";
 import { Whole } from "../parts/Text";
 import type { Api } from "../server/api";
 import { reason } from "../server/problem";
@@ -16,7 +17,7 @@ export interface Story {
   who: string;
   /** What it said with the reply that the question is of. */
   said: string;
-  /** What it did before, the last of it. */
+  /** What it did before, the last of it, and what brought a label. */
   before: EffectView[];
 }
 
@@ -29,9 +30,11 @@ export function storyOf(activations: ActivationView[], id: string): Story | unde
     if (at < 0) continue;
     const before = all.slice(0, at).filter((each) => each.id !== tool && each.kind !== "action" && each.purpose !== "deadline" && each.purpose !== "retry");
     const last = before.findLastIndex((each) => each.kind === "model" && !each.purpose);
+    const told = before.filter((each, index) => index !== last && (each.kind !== "model" || each.content));
     return {
       asked: activation.asked, who: activation.agent, said: before[last]?.content ?? "",
-      before: before.filter((each, index) => index !== last && (each.kind !== "model" || each.content)).slice(-LAST),
+      // What carries a label may be why it is asked, however long ago it came.
+      before: told.filter((each, index) => index >= told.length - LAST || each.labels.length > 0),
     };
   }
   return undefined;
@@ -59,7 +62,7 @@ export function Led({ api, run, question }: { api: Api; run: string; question: s
           {story.asked && <div><p className="faint sm">{line(story.who, 60)} was asked</p><Whole text={{ text: story.asked }} className="said" first={600} /></div>}
           {story.before.length > 0 && <ul>{story.before.map((each) => (
             <li key={each.id} className="call"><Glyph shape={SHAPES[each.kind] ?? "tool"} /><span className="nm">{line(each.kind === "model" ? "said" : each.name || each.purpose, 60)}</span>
-              <span className="args cut">{each.kind === "model" ? "" : briefly(each.arguments)}</span><span className="out cut">{line(each.content || each.outcome || "open")}</span></li>))}</ul>}
+              <span className="args cut">{each.kind === "model" ? "" : briefly(each.arguments)}</span><Labels of={each} /><span className="out cut">{line(each.content || each.outcome || "open")}</span></li>))}</ul>}
           {story.said && <div><p className="faint sm">and said</p><Whole text={{ text: story.said }} className="said" first={600} /></div>}
         </div>)}
     </details>

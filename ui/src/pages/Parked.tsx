@@ -33,7 +33,7 @@ export function Parked({ api, info, run, session, resume }: { api: Api; info: Ru
   const team = info.team || chosen;
   const shown = useLoaded(async () => (team ? api.team(team, info.project) : undefined), 60, team);
   const gone = session.writes && info.team !== "" && shown.value === undefined && shown.error !== "";
-  const effects = Object.fromEntries((shown.value?.agents ?? []).flatMap((each) => each.tools).map((each) => [each.name, each.effect]));
+  const effects = Object.fromEntries((shown.value?.agents ?? []).flatMap((each) => [...each.tools, ...each.toolsets.flatMap((one) => one.tools ?? [])]).map((each) => [each.name, each.effect]));
   const flight = inFlight(run, effects);
   return (
     <div className={`notice parked ${gone ? "k-human" : ""}`} role="status"><Glyph shape={gone ? "human" : "wait"} />

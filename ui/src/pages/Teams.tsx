@@ -1,7 +1,7 @@
 import { Glyph } from "../parts/Glyph";
 import { TeamGraph } from "../start/Graph";
 import type { Api } from "../server/api";
-import type { TeamView } from "../server/wire";
+import type { TeamView, ToolsetView, ToolView } from "../server/wire";
 import { line, plural, visible } from "../state/words";
 import { useLoaded } from "./load";
 import { Source } from "./Source";
@@ -32,6 +32,18 @@ function Team({ api, name, project }: { api: Api; name: string; project: string 
 const RULES: Record<string, string> = { ask: "; asks you first", deny: "; denied" };
 const EFFECTS: Record<string, string> = { read: "only reads", idempotent: "may be repeated", once: "acts once" };
 
+const Tool = ({ tool }: { tool: ToolView }) => (
+  <p className="sm tool"><Glyph shape="tool" /> <code>{visible(tool.name)}</code>{" "}
+    <span className="faint">{EFFECTS[tool.effect] ?? visible(tool.effect)}{RULES[tool.rulings[""] ?? ""]}</span></p>
+);
+
+/** How a toolset stands, in a few words. */
+export function offered({ tools, reason, required }: ToolsetView): string {
+  const needed = required ? "; a run does not start without it" : "";
+  if (reason) return `toolset; cannot be reached: ${line(reason, 200)}${needed}`;
+  return tools === null ? `toolset; its tools are known once a run has opened it${needed}` : `toolset; ${plural(tools.length, "tool")}${needed}`;
+}
+
 function TeamSheet({ api, name, team, project }: { api: Api; name: string; team: TeamView; project: string }) {
   return (
     <section className="sheet pad" aria-label={visible(team.name)}>
@@ -46,9 +58,13 @@ function TeamSheet({ api, name, team, project }: { api: Api; name: string; team:
               <span className="dim">{line(agent.description, 160)}</span></p>
             {team.edges.some(([from]) => from === agent.name) && (
               <p className="faint sm">reaches {team.edges.filter(([from]) => from === agent.name).map(([, to]) => visible(to)).join(", ")}</p>)}
-            {agent.tools.map((tool) => (
-              <p key={tool.name} className="sm tool"><Glyph shape="tool" /> <code>{visible(tool.name)}</code>{" "}
-                <span className="faint">{EFFECTS[tool.effect] ?? visible(tool.effect)}{RULES[tool.rulings[""] ?? ""]}</span></p>))}
+            {agent.tools.map((tool) => <Tool key={tool.name} tool={tool} />)}
+            {agent.toolsets.map((toolset) => (
+              <div key={toolset.name} role="group" aria-label={`Toolset ${line(toolset.name, 60)}`}>
+                <p className="sm tool"><Glyph shape={toolset.reason ? "error" : "rest"} /> {line(toolset.name, 60)}{" "}
+                  <span className={toolset.reason ? "kt k-error" : "faint"}>{offered(toolset)}</span></p>
+                <div className="tool">{(toolset.tools ?? []).map((tool) => <Tool key={tool.name} tool={tool} />)}</div>
+              </div>))}
           </li>
         ))}
       </ul></div>

@@ -27,6 +27,9 @@ const wordsOf = (search: string): [string, string, string][] =>
     return [word, field.toLowerCase(), rest];
   });
 
+/** Of a run that may have several, one does. */
+const SEVERAL: Record<string, (run: RunLine) => readonly string[]> = { model: (run) => run.summary.models ?? [] };
+
 /** Whether a run is what is looked for. A state, a team and a project are named in full. */
 export function matches(run: RunLine, search: string): boolean {
   return wordsOf(search).every(([word, field, rest]) => {
@@ -37,6 +40,8 @@ export function matches(run: RunLine, search: string): boolean {
       return sign === ">" ? number(run) > wanted : sign === "<" ? number(run) < wanted : number(run) === wanted;
     }
     if (field === "since") return run.updated_at >= (sinceOf(rest) ?? 0);
+    const several = SEVERAL[field];
+    if (several) return !rest || several(run).some((each) => each.toLowerCase().includes(rest.toLowerCase()));
     const text = TEXTS[field];
     const named = (WHOLE as readonly string[]).includes(field);
     if (text) return named ? !rest || text(run) === rest : text(run).toLowerCase().startsWith(rest.toLowerCase());
@@ -52,7 +57,7 @@ export function limited(search: string, limit: number): RunQuery {
     const named = WHOLE.find((each) => each === field);
     if (named) {
       if (rest) query[named] = rest;
-    } else if (!NUMBERS[field] && !TEXTS[field] && field !== "since" && word.length > longest.length) longest = word;
+    } else if (!NUMBERS[field] && !TEXTS[field] && !SEVERAL[field] && field !== "since" && word.length > longest.length) longest = word;
   }
   return longest ? { ...query, text: longest } : query;
 }

@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import { Virtual, type Row } from "../parts/Virtual";
 import type { Store, View } from "../state/store";
 import type { ChangeFrame, Frame } from "../state/wire";
-import { lasted, line } from "../state/words";
+import { lasted, line, plural } from "../state/words";
 
 interface Record extends Row {
   frame: Frame;
@@ -54,6 +54,10 @@ export function told(change: ChangeFrame): string {
       return `${change.decision.allowed ? "allowed" : "denied"} ${change.id}`;
     case "message_arrived":
       return `${name} from ${line(change.message.sender, 40)}`;
+    case "run_resumed":
+      return change.origin ? `forked from ${line(change.origin, 40)} at its record ${change.seq ?? 0}` : name;
+    case "toolset_changed":
+      return `toolset ${line(change.name, 40)} ${change.reason ? `cannot be reached: ${line(change.reason, 120)}` : `offers ${plural((change.tools ?? []).length, "tool")}`}`;
     case "data_changed":
       return `${name}: ${line(Object.keys({ ...change.set, ...change.append, ...change.left_out }).join(", "), 80)}`;
     default:

@@ -24,7 +24,7 @@ export interface Ruled {
 export function ruled(team: TeamView, policy: string): Ruled[] {
   const found = new Map<string, Ruled>();
   for (const agent of team.agents) {
-    for (const tool of agent.tools) {
+    for (const tool of [...agent.tools, ...agent.toolsets.flatMap((each) => each.tools ?? [])]) {
       const ruling = tool.rulings[policy] ?? "";
       const key = `${tool.name} ${ruling}`;
       const known = found.get(key);
@@ -39,6 +39,7 @@ export function ruled(team: TeamView, policy: string): Ruled[] {
 export function WillRun({ api, team, body, policy, models }: { api: Api; team: TeamView; body: CreateRun; policy: string; models: ModelChoices | undefined }) {
   const last = useLoaded(() => api.runs({ limit: 20, team: team.name }), 60, team.name);
   const tools = ruled(team, policy);
+  const unknown = [...new Set(team.agents.flatMap((each) => each.toolsets).filter((each) => each.tools === null).map((each) => each.name))];
   const command = commandOf(body, location.origin);
   return (
     <aside className="form">
@@ -52,9 +53,9 @@ export function WillRun({ api, team, body, policy, models }: { api: Api; team: T
         </dl>
       </section>
       <section className="sheet" aria-label="Tools">
-        {tools.length === 0
+        {tools.length === 0 && unknown.length === 0
           ? <p className="dim sm alone">No agent of this team has tools of its own.</p>
-          : <table className="tools"><thead><tr><th>Tool</th><th>Effect</th><th>Under {visible(policy || team.policy)}</th></tr></thead>
+          : tools.length > 0 && <table className="tools"><thead><tr><th>Tool</th><th>Effect</th><th>Under {visible(policy || team.policy)}</th></tr></thead>
             <tbody>{tools.map((each) => {
               const [shape, word] = RULINGS[each.ruling] ?? ["human", "unknown"];
               return (
@@ -62,6 +63,8 @@ export function WillRun({ api, team, body, policy, models }: { api: Api; team: T
                   <td className="dim">{EFFECTS[each.effect] ?? visible(each.effect)}</td>
                   <td><span className={`state k-${shape === "done" ? "wait" : shape}`}><Glyph shape={shape} />{word}</span></td></tr>);
             })}</tbody></table>}
+        {unknown.length > 0 && <p className="faint sm pad-in">{unknown.map((each) => line(each, 40)).join(", ")}: what {unknown.length === 1 ? "it offers" : "they offer"} is known
+          once a run has opened {unknown.length === 1 ? "it" : "them"}.</p>}
       </section>
       {team.findings.length > 0 && <ul className="why">{team.findings.map((each) => <li key={each}><Glyph shape="human" /><span>{visible(each)}</span></li>)}</ul>}
       <div><div className="row"><p className="label grow">The same in a terminal</p><Copy what="Copy the command" text={() => command} /></div>

@@ -46,6 +46,18 @@ export interface Effect {
   /** Of a question that is the call of an outside tool: what is done by whoever answers. */
   outside: OutsideCallFrame | null;
   finishes: boolean;
+  /** What its result carries, such as `untrusted` and `private`. */
+  labels: readonly string[];
+}
+
+/** Tools whose provider lives and dies, as it was last known. */
+export interface Toolset {
+  name: string;
+  tools: readonly string[];
+  /** Why its provider cannot be reached; empty: it can. */
+  reason: string;
+  /** The record that said so. */
+  seq: number;
 }
 
 export interface Turn {
@@ -94,6 +106,7 @@ export interface Activation {
 }
 
 const NOTHING: CutText = {};
+const NONE: readonly string[] = [];
 const PEOPLE = new Set(["approval", "question", "limit"]);
 
 export class Run {
@@ -120,6 +133,9 @@ export class Run {
   held = 0;
   closed = false;
   drained = false;
+  /** What it took over, and up to which record, where it is a fork. */
+  fork: { origin: string; seq: number } | null = null;
+  toolsets = new Map<string, Toolset>();
   private named = new Map<string, number>();
 
   constructor() {
@@ -132,6 +148,7 @@ export class Run {
     other.activations = new Map(this.activations);
     other.open = new Map(this.open);
     other.named = new Map(this.named);
+    other.toolsets = new Map(this.toolsets);
     other.asked = [...this.asked];
     other.requests = [...this.requests];
     return other;
@@ -169,6 +186,10 @@ export class Run {
       case "run_resumed":
         this.drained = false;
         if (change.run_id) this.id = change.run_id;
+        if (change.origin) this.fork = { origin: change.origin, seq: change.seq ?? 0 };
+        break;
+      case "toolset_changed":
+        this.toolsets.set(change.name, { name: change.name, tools: change.tools ?? NONE, reason: change.reason ?? "", seq: frame.seq });
         break;
       case "run_drained":
         this.drained = true;
@@ -240,7 +261,7 @@ export class Run {
       content: change.content ?? NOTHING, arguments: change.arguments?.text ? change.arguments : old.arguments, files: change.files ?? [],
       failure: change.failure ?? old.failure, decision: change.decision ?? old.decision, reply: change.reply ?? null,
       usage: change.usage ?? null, nanoUsd: change.nano_usd ?? 0, unpriced: change.unpriced ?? false,
-      by: change.by ?? "", finishes: change.finishes ?? false,
+      by: change.by ?? "", finishes: change.finishes ?? false, labels: change.labels ?? NONE,
     });
     this.held -= old.held;
     const open = (this.open.get(change.activation) ?? []).filter((each) => each !== change.id);
@@ -310,6 +331,7 @@ function blank(change: EffectStartFrame | EffectEndFrame): Effect {
     arguments: change.arguments ?? NOTHING, callee: -1, background: false, held: 0, prefix: "", due: 0, outcome: "",
     reason: "", content: NOTHING, files: [], failure: null, decision: null, reply: null, usage: null, nanoUsd: 0,
     unpriced: false, by: "", options: [], schema: null, rule: "", joins: "", outside: null, finishes: false,
+    labels: NONE,
   };
 }
 

@@ -3,11 +3,13 @@ import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import { Answer } from "../answer/Answer";
 import type { Schema } from "../answer/Arguments";
+import { useParsed } from "../parts/parsed";
 import { useActions, useSchema } from "../server/actions";
 import { commandOf, useSession } from "../server/session";
 import { asking } from "../state/doing";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
+import { shownTo } from "../state/labels";
 import { lasted, line, visible } from "../state/words";
 
 /** What a person is asked, or was: open it is a card, answered a line. */
@@ -49,9 +51,11 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
       </header>
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
+        {effect.rule === BY_LABELS && <Exposed effect={effect} store={store} view={view} />}
         {outside && <OutsideCall effect={effect} />}
         {actions?.answer && view.live
           ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} outside={outside !== null} project={actions.project}
+              tool={effect.name} agent={view.run.activation(effect.activation)?.agent}
               late={late ? `${effect.by ? line(effect.by, 40) : "Somebody"}: ${said}.` : ""} leave={() => leave(true)} drafted={drafted}
               schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
               send={actions.answer} />
@@ -63,6 +67,26 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
             </>}
       </div>
     </section>
+  );
+}
+
+/** As a rule names itself: what the agent was shown wants a person asked. */
+export const BY_LABELS = "labels";
+const SAYS: Record<string, string> = { untrusted: "untrusted, which a stranger may have written", private: "private, which must not get out" };
+
+/** What an agent was shown before it asked, where its labels are why it asks. */
+export function Exposed({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
+  const asker = view.run.activation(effect.activation);
+  const sources = asker ? shownTo(view.run, asker, effect.start) : [];
+  if (!sources.length) return null;
+  return (
+    <ul className="why sm" aria-label="What it was shown">
+      {sources.map((each) => (
+        <li key={each.label}><Glyph shape="rest" /><span>It was shown something {SAYS[each.label] ?? `labelled ${line(each.label, 40)}`}:{" "}
+          {each.effect
+            ? <button type="button" className="link" onClick={() => store.select(each.effect)}>{line(each.by, 60)} <code>{visible(each.effect)}</code></button>
+            : <>what {line(each.by, 40)} said</>}</span></li>))}
+    </ul>
   );
 }
 
@@ -78,12 +102,8 @@ function OutsideCall({ effect }: { effect: Effect }) {
 
 /** Arguments as names and values; a long value by its size. */
 export function Fields({ json }: { json: string }) {
-  let value: unknown;
-  try {
-    value = json.length > 262_144 ? null : JSON.parse(json || "null");
-  } catch {
-    value = null;
-  }
+  const value = useParsed(json);
+  if (value === undefined) return null;
   if (typeof value !== "object" || value === null || Array.isArray(value)) return json ? <Whole text={{ text: json }} /> : null;
   return (
     <dl className="kv sm">

@@ -9,6 +9,7 @@ import { briefly, count, lasted, line, plural, usd, visible } from "../state/wor
 import { useWhole } from "../inspect/whole";
 import { Ask } from "./Ask";
 import { Brought, ofEnd, ofMessage } from "./Brought";
+import { Labels } from "../parts/Labels";
 import { alike, alone, openingOf, type Ended, type Said, type Taken } from "./items";
 import { Progress } from "./Progress";
 
@@ -192,6 +193,7 @@ export function CallLine({ effect, store, view }: { effect: Effect; store: Store
       <Glyph shape={kind} />
       <span className={`nm ${bad ? "kt k-error" : ""}`}>{nameOf(effect)}</span>
       <span className="args cut">{said ? line(said) : briefly(effect.arguments.text ?? "")}</span>
+      <Labels of={effect} />
       <span className={`out cut ${bad ? "kt k-error" : ""}`}>
         {effect.end
           ? line(answer || effect.outcome)
