@@ -12,7 +12,7 @@ const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.ro
 const at = (sorted: number[], part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]!;
 
 /** From now on the page keeps every task longer than 50 ms; and when a selector was there first. */
-const watched = (page: Page, selector: string): Promise<void> => page.addInitScript((wanted) => {
+const watched = (page: Page, selector: string): Promise<unknown> => page.addInitScript((wanted) => {
   const kept = window as unknown as { tasks: number[]; first: number };
   kept.tasks = [];
   kept.first = 0;

@@ -15,9 +15,10 @@ function placeOf({ onTestFinished }: TestContext): Place {
   return place;
 }
 
+const real = test.skipIf(!canStart).concurrent;
 const state = (page: Page, word: RegExp) => page.locator(".head .state", { hasText: word }).waitFor();
 
-test.concurrent.skipIf(!canStart)("the server is killed in the middle of a reply and restarted: nothing is missing, nothing comes twice", async (context) => {
+real("the server is killed in the middle of a reply and restarted: nothing is missing, nothing comes twice", async (context) => {
   const { expect } = context;
   const place = placeOf(context);
   const { server, root } = await place.serve();
@@ -40,7 +41,7 @@ test.concurrent.skipIf(!canStart)("the server is killed in the middle of a reply
   await expect.poll(numbers).toEqual([...Array(last).keys()].map((each) => each + 1));
 });
 
-test.concurrent.skipIf(!canStart)("a run of another terminal appears, is watched in two tabs, and answered from one: a wrong edit first", async (context) => {
+real("a run of another terminal appears, is watched in two tabs, and answered from one: a wrong edit first", async (context) => {
   const { expect } = context;
   const place = placeOf(context);
   const { root } = await place.serve();
@@ -71,7 +72,7 @@ test.concurrent.skipIf(!canStart)("a run of another terminal appears, is watched
   expect(code).toBe(0);
 });
 
-test.concurrent.skipIf(!canStart)("a read-only look: a run of another terminal is watched, and the page says which command answers it", async (context) => {
+real("a read-only look: a run of another terminal is watched, and the page says which command answers it", async (context) => {
   const { expect } = context;
   const place = placeOf(context);
   const terminal = place.start(["run", "team.py:payer", "Pay ann"], true);
@@ -96,8 +97,7 @@ test.concurrent.skipIf(!canStart)("a read-only look: a run of another terminal i
   await eventually(() => looking.exitCode === 0);
 });
 
-test.concurrent.skipIf(!canStart)("the plan of a team of profiles is changed on its board, and its files are shown", async (context) => {
-  const { expect } = context;
+real("the plan of a team of profiles is changed on its board, and its files are shown", async (context) => {
   const place = placeOf(context);
   const { root } = await place.serve("0", ["plan=planners.py:team"]);
   const { run_id: run } = await post(root, "/runs", { team: "plan", message: "Why are there tides?" });
