@@ -1,0 +1,5 @@
+"""What a keeper's process is made of: the standard library alone, since each command starts one.
+
+`keeper.py` is what it does, `place.py` the folder that a command has, `processes.py` ends what a command
+left, `landlock.py` confines it, `repository.py` puts back what git would run. May import: each other.
+"""

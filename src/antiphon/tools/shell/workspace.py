@@ -1,0 +1,192 @@
+"""Where commands run: a folder, what they may touch beside it, the environment they get, and where each is
+kept.
+
+    STATE/<folder>/home        HOME and TMPDIR of its commands
+    STATE/<folder>/guard       what git runs there, while a command does
+    STATE/<folder>/<command>   one command, see `keeping/place.py`
+
+STATE is `$ANTIPHON_HOME/commands`, or `antiphon/commands` in the user's folder for state. Commands do not
+reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+
+from antiphon.errors import ConfigError, ToolError
+from antiphon.tools.shell.confinement import Confinement, confinement, in_bwrap, landlock_fields, readable
+from antiphon.tools.shell.keeping import place
+
+MAX_COMMAND = 100_000
+"""Bytes of one command."""
+KEPT_DAYS = 30
+"""How long the output of a command is kept that has ended."""
+_KEPT_NAMES = ("LANG", "LANGUAGE", "LOGNAME", "SHELL", "TZ", "USER", "VIRTUAL_ENV")
+MARK = "ANTIPHON_COMMAND"
+"""The variable by which a command's processes are known."""
+
+
+class Workspace:
+    """One folder and its commands. Raises ConfigError when it is not a folder, or this system has no keeper.
+
+    read, write: further folders that commands may read, and change. environment: added to what commands
+    get, which is nothing of this process but its PATH, language and user. network: whether they may connect.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, read: Sequence[str] = (), write: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None, network: bool = False, confined: Confinement | None =
+        None,
+    ) -> None:  # fmt: skip
+        self.folder = os.path.realpath(folder)
+        if not os.path.isdir(self.folder):
+            raise ConfigError(f"{folder} is not a folder")
+        if os.name != "posix":
+            raise ConfigError("commands are run on Linux and macOS only")
+        self._given = dict(environment or {})
+        self._read, self._write, self._network = tuple(read), tuple(write), network
+        self.confined = confinement() if confined is None else confined
+        name = blake2b(os.fsencode(self.folder), digest_size=10).hexdigest()
+        self.state = os.path.join(_state(self.folder), name)
+        if (self.state + os.sep).startswith(self.folder + os.sep):
+            raise ConfigError(
+                f"what is kept of commands in {self.folder} would lie in it, where they could change it; "
+                "have ANTIPHON_HOME name a folder elsewhere"
+            )
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """What every command finds in its environment."""
+        home, env = os.path.join(self.state, "home"), os.environ
+        found = {name: env[name] for name in _KEPT_NAMES if name in env}
+        # In another encoding bash would read other words than are shown.
+        found |= {name: value for name, value in env.items() if name.startswith("LC_")}
+        found = {
+            name: value for name, value in found.items()
+            if not name.startswith(("LC_", "LANG")) or value.lower().endswith(("utf-8", "utf8"))
+        }  # fmt: skip
+        folders = [each for each in env.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(each)]
+        found |= {
+            "HOME": home, "TMPDIR": os.path.join(home, "tmp"), "PATH": os.pathsep.join(folders), "TERM":
+            "dumb", "PAGER": "cat", "EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "true", "GIT_PAGER":
+            "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.path.join(self.state, "gitconfig"),
+        }  # fmt: skip
+        if os.path.isdir(rust := os.path.expanduser("~/.rustup")):
+            found["RUSTUP_HOME"] = rust
+        return found | self._given
+
+    def program(self, name: str) -> str:
+        """The file that a name stands for. Raises ToolError."""
+        found = shutil.which(name, path=self.environment["PATH"])
+        if "/" in name:
+            found = shutil.which(os.path.join(self.folder, name))
+        if found is None:
+            raise ToolError(f"There is no program {name!r}; nothing was run")
+        return os.path.abspath(found)
+
+    def place_of(self, key: str) -> str:
+        """The folder of the command that has this idempotency key."""
+        return os.path.join(self.state, "c-" + blake2b(key.encode(), digest_size=10).hexdigest())
+
+    def prepare(self, key: str, words: Sequence[str], seconds: float, about: Mapping[str, str]) -> str:
+        """Make the folder of a command that is to be run, unless it has begun; its path. Raises ToolError."""
+        folder = self.place_of(key)
+        if os.path.exists(os.path.join(folder, "begun")):
+            return folder
+        if sum(len(os.fsencode(each)) + 1 for each in words) > MAX_COMMAND:
+            raise ToolError(
+                f"A command has at most {MAX_COMMAND:,} bytes; write a script into a file and run that"
+            )
+        if any("\0" in each for each in words):
+            raise ToolError("A command cannot hold a NUL character")
+        self._make()
+        os.makedirs(folder, 0o700, exist_ok=True)
+        fields = self._fields(words) | {
+            "cwd": [self.folder], "seconds": [repr(seconds)], "boot": [boot()],
+            "about": [text for pair in about.items() for text in pair],
+        }  # fmt: skip
+        fields["environment"] = [
+            f"{name}={value}" for name, value in (self.environment | {MARK: os.path.basename(folder)}).items()
+        ]
+        place.write(folder, "asked", place.pack(fields))
+        return folder
+
+    def places(self) -> Iterator[str]:
+        """The folders of all commands."""
+        with contextlib.suppress(FileNotFoundError):
+            for each in sorted(os.listdir(self.state)):
+                if each.startswith("c-"):
+                    yield os.path.join(self.state, each)
+
+    def clear(self) -> None:
+        """Forget commands that ended long ago."""
+        oldest = time.time() - KEPT_DAYS * 86_400
+        for each in self.places():
+            with contextlib.suppress(OSError):
+                if os.stat(os.path.join(each, "ended")).st_mtime < oldest:
+                    shutil.rmtree(each)
+
+    def _fields(self, words: Sequence[str]) -> place.Fields:
+        """What is run, and how it is confined."""
+        program = self.program(words[0])
+        home = os.path.join(self.state, "home")
+        reading = readable(self.environment["PATH"], (*self._read, os.path.join(self.state, "gitconfig")))
+        writing = [self.folder, home, *(os.path.realpath(each) for each in self._write)]
+        found: place.Fields = {
+            "program": [program], "words": list(words), "guarded": [os.path.join(self.state, "guard")],
+            "landlock": [], "reading": [], "writing": [],
+        }  # fmt: skip
+        if self.confined.kind == "landlock":
+            found |= landlock_fields(reading, writing, network=self._network)
+        elif self.confined.kind == "bwrap":
+            inside = [program, *words[1:]]
+            found["program"] = [self.confined.bwrap]
+            found["words"] = in_bwrap(
+                self.confined.bwrap, inside, self.folder, reading, writing, network=self._network
+            )
+        return found
+
+    def _make(self) -> None:
+        """The folders that commands find, and who they commit as."""
+        os.makedirs(os.path.join(self.state, "home", "tmp"), 0o700, exist_ok=True)
+        if not os.path.exists(os.path.join(self.state, "gitconfig")):
+            place.write(self.state, "gitconfig", _git_identity().encode())
+
+
+def boot() -> str:
+    """What is another one each time that the machine starts; empty where that is not known."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _state(folder: str) -> str:
+    given = os.environ.get("ANTIPHON_HOME", "")
+    if given and not os.path.realpath(given).startswith(folder + os.sep):
+        return os.path.join(os.path.realpath(given), "commands")
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(os.path.realpath(home), "antiphon", "commands")
+
+
+def _git_identity() -> str:
+    """Settings of git that say who commits, and nothing else of the user's: there may be secrets in them.
+    What git does behind one's back is done at once, since nothing outlives a command."""
+    found = "[gc]\n\tautoDetach = false\n[maintenance]\n\tautoDetach = false\n[user]\n"
+    for name in ("name", "email"):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            told = subprocess.run(
+                ["git", "config", "--global", "--get", f"user.{name}"], capture_output=True, check=False,
+                stdin=subprocess.DEVNULL, timeout=5,
+            ).stdout.decode("utf-8", "replace").strip()  # fmt: skip
+            if told and told.isprintable():
+                quoted = told.replace("\\", "\\\\").replace('"', '\\"')
+                found += f'\t{name} = "{quoted}"\n'
+    return found
