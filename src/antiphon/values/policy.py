@@ -6,6 +6,7 @@ allows reading and asks before acting; `strict` denies what was not granted by n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice, product
@@ -193,9 +194,13 @@ def covers(grant: Grant, agent: str, subject: CallSubject, at: float, *, strict:
     )
 
 
+_ESCAPED = re.compile(r"\[([*?[])\]")
+"""How a pattern says a sign that would stand for others."""
+
+
 def _like(value: Any, pattern: str, strict: bool, verbatim: bool) -> bool:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    if text == pattern:
+    if text in (pattern, _ESCAPED.sub(r"\1", pattern)):
         return True
     # A wild card would reach over from one part of a list to the next.
     if strict and (verbatim or isinstance(value, dict | list) or ".." in text.replace("\\", "/").split("/")):

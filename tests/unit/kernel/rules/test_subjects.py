@@ -67,6 +67,12 @@ def test_a_pattern_does_not_reach_over_what_nobody_can_take_apart() -> None:
     assert asked(lines, GIT, exactly) == ["git status", opaque]
 
 
+def test_what_stands_for_itself_is_granted_as_it_stands_or_escaped() -> None:
+    opaque = "git log $(ls *.py)"
+    for pattern in (opaque, "git log $(ls [*].py)"):
+        assert asked([line(opaque), line(opaque), "end"], Grant((("command", pattern),))) == [opaque]
+
+
 def test_other_arguments_are_compared_with_every_part() -> None:
     quick = Grant((("command", "git *"), ("seconds", "5")))
     lines = [line("git a"), line("git a; git b"), line("git a; git b", seconds=50), "end"]
