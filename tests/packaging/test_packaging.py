@@ -50,7 +50,7 @@ def test_the_base_is_small() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["base", "dev", "knowledge", "llmock", "local", "mcp", "pyright", "server", "weights"]
+    "name", ["base", "dev", "knowledge", "llmock", "local", "mcp", "office", "pyright", "server", "weights"]
 )
 def test_every_pin_is_exact_and_hashed(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
@@ -65,7 +65,7 @@ def test_every_pin_is_exact_and_hashed(name: str) -> None:
 
 def test_the_locks_agree() -> None:
     seen: dict[str, set[str]] = {}
-    for name in ("base", "knowledge", "local", "dev", "server", "mcp", "weights"):
+    for name in ("base", "knowledge", "local", "dev", "server", "mcp", "office", "weights"):
         own: dict[str, set[str]] = {}
         for pin in pins(name):
             distribution, version = pin.split()[0].split("==")
@@ -82,10 +82,11 @@ def test_the_lock_knows_every_dependency() -> None:
         "knowledge": project["project"]["optional-dependencies"]["knowledge"],
         "local": project["project"]["optional-dependencies"]["local"],
         "mcp": project["project"]["optional-dependencies"]["mcp"],
+        "office": project["project"]["optional-dependencies"]["office"],
         "server": project["project"]["optional-dependencies"]["server"],
         "dev": project["dependency-groups"]["dev"],
     }
     for lock, wanted in names.items():
         locked = {pin.split("==")[0] for pin in pins(lock)}
-        missing = [name for name in wanted if re.split(r"[>=<]", name)[0].lower() not in locked]
+        missing = [name for name in wanted if re.split(r"[>=<[]", name)[0].lower() not in locked]
         assert not missing, f"run requirements/lock: {missing} not in {lock}.txt"

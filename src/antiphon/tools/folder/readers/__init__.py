@@ -68,4 +68,5 @@ def read_document(path: str, data: bytes) -> DocumentText:
 
 def read_as(ending: str, path: str, data: bytes) -> DocumentText:
     """The same of what is named otherwise: read as files with this ending, such as `pdf`, are."""
-    return _READERS[ending](path, data)
+    reader = _READERS[ending]
+    return read_office(path, data, f".{ending}") if reader is read_office else reader(path, data)
