@@ -260,7 +260,7 @@ def _use_tool(
         else:
             ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments)
             standing = None
-        if ruling == "allow" and caller.conversation.labels and tool.effect != "read" and _is_exposed(caller):
+        if ruling == "allow" and caller.conversation.labels and tool.reaches_out and _is_exposed(caller):
             ruling, reason, by, standing = "ask", EXPOSED, "labels", None
         if standing is not None:
             allowed, author = ruling == "allow", standing.author

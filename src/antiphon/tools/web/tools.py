@@ -36,7 +36,7 @@ def web_tools(client: WebClient | None = None, search: WebSearch | None = None) 
 def _visit(client: WebClient | None) -> Tool:
     given = [client] if client is not None else []
 
-    @tool(effect="read", kind="fetch", timeout=90, labels=(UNTRUSTED,))
+    @tool(effect="read", kind="fetch", timeout=90, labels=(UNTRUSTED,), subjects={"url": _as_visited})
     async def visit_url(url: str) -> ToolResult:
         """Read a page of the web: its title, its text and its links. Public addresses only.
 
@@ -57,6 +57,13 @@ def _visit(client: WebClient | None) -> Tool:
         return ToolResult(shown_page(page), files, labels=(UNTRUSTED, _origin(answer.url.host)))
 
     return visit_url
+
+
+def _as_visited(url: str) -> list[str]:
+    """How rules see an address: as it is visited, whatever way it was spelled. Raises ToolError."""
+    from antiphon.tools.web.address import web_url
+
+    return [str(web_url(url))]
 
 
 def _search(search: WebSearch) -> Tool:

@@ -14,7 +14,7 @@ from msgspec import Struct
 Effect = Literal["read", "idempotent", "once"]
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """What a tool is for, as the Agent Client Protocol knows kinds: readers choose pictures and words by it. It
-decides nothing; `effect` does."""
+decides nothing, `effect` does; but for `fetch`: whoever is fetched from is told what for."""
 
 
 class ToolOffer(Struct, frozen=True, omit_defaults=True):

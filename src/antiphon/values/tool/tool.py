@@ -303,7 +303,7 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
 
     @property
     def kind(self) -> ToolKind:
-        """What it is for: a word for people and their programs, which decides nothing."""
+        """What it is for: a word for people and their programs, which decides `reaches_out` alone."""
         return self._shown.kind
 
     @property
@@ -330,6 +330,11 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     def has_side_effects(self) -> bool:
         """Whether it may change the world, so that it must be allowed before it starts."""
         return self.effect != "read"
+
+    @property
+    def reaches_out(self) -> bool:
+        """Whether a call may tell a stranger what its agent knows, by what it does or asks for."""
+        return self.effect != "read" or self.kind == "fetch"
 
     @property
     def takes_context(self) -> bool:

