@@ -137,6 +137,7 @@ CASES = {
     ],
     ("mcp", "approve"): [["zzserver"], ["\x1b[31m"]],
     ("mcp", "test"): [[], ["zzserver"], ["\x1b[31m"]],
+    ("mcp", "serve"): [["\x1b[31m"], ["\x1b[31m.yaml"], ["\x1b[31m=\x1b[31m.py:x", "--http"]],
     ("mcp", "call"): [["\x1b[31m", "x"], ["zzserver", "\x1b[31m"], ["zzserver", "x", "\x1b[31m"]],
     ("knowledge", "rm"): [["\x1b[31m"], ["zznotes"], ["zznotes", "--yes"]],
     ("models", "ls"): [[], ["\x1b[31m"], ["zzmodel*"]],

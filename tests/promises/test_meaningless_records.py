@@ -48,6 +48,7 @@ OTHERS = {
     ("knowledge", "add"), ("knowledge", "ls"), ("knowledge", "search"), ("knowledge", "watch"),
     ("knowledge", "stats"), ("knowledge", "rm"),
     ("mcp", "ls"), ("mcp", "add"), ("mcp", "test"), ("mcp", "call"), ("mcp", "approve"),
+    ("mcp", "serve"),
     ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
     ("runs", "import"), ("runs", "ls"), ("runs", "move"), ("runs", "prune"),
     ("runs", "rename"), ("runs", "rm"), ("serve",), ("ui",),

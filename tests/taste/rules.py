@@ -34,13 +34,13 @@ PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # task for each run and what that waits for, a server for itself, each request and each run that is followed.
 # A federation asks its sources side by side. A provider of tools and a connection to an MCP server have one.
 TASK_MAKERS = (
-    "src/antiphon/host/host.py",
-    "src/antiphon/host/hosted.py",
+    "src/antiphon/host/host",
     "src/antiphon/server/serve.py",
     "src/antiphon/server/socket.py",
     "src/antiphon/kernel/run/runtime.py",
     "src/antiphon/kernel/run/toolsets/provider.py",
     "src/antiphon/tools/mcp/",
+    "src/antiphon/server/mcp/",
     "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",
     "src/antiphon/tools/knowledge/federation.py",

@@ -50,12 +50,14 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print the answe
 events_option = click.option("--json", "as_json", is_flag=True, help="Write every event as a line of JSON.")
 
 
-def _limits(given: dict[str, Any]) -> Limits:
+def chosen_limits(given: dict[str, Any]) -> Limits:
+    """The limits that options say, see `limit_option`; the usual ones where they say nothing."""
     chosen = {name.removeprefix("limit_"): value for name, value in given.items() if value is not None}
     return replace(DEFAULTS, **chosen) if chosen else DEFAULTS
 
 
-def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
+def limit_option(name: str, text: str) -> Callable[[Command], Command]:
+    """An option for one of the limits that are whole numbers."""
     default = getattr(Limits(), name)
     return click.option(
         f"--limit-{name}", type=click.IntRange(min=0), metavar="N", help=f"{text} [default: {default:,}]"
@@ -80,10 +82,10 @@ def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
     "--project", metavar="NAME", default="", help="What the run is a part of: its rules hold for the run."
 )
 @projects_option
-@_limit_option("tokens", "Tokens that the request may use, input and output.")
-@_limit_option("turns", "Turns of one agent.")
-@_limit_option("calls", "Tool and agent calls.")
-@_limit_option("depth", "Agent calls within agent calls.")
+@limit_option("tokens", "Tokens that the request may use, input and output.")
+@limit_option("turns", "Turns of one agent.")
+@limit_option("calls", "Tool and agent calls.")
+@limit_option("depth", "Agent calls within agent calls.")
 @events_option
 @quiet_option
 def run(
@@ -109,7 +111,7 @@ def run(
         check_option("--project", project)
     if source.is_server:
         refuse_options("model", "endpoints", "folder", "policy", "projects")
-        caps = _limits(limits) if any(each is not None for each in limits.values()) else None
+        caps = chosen_limits(limits) if any(each is not None for each in limits.values()) else None
         manner = DisplayOptions(target, source, as_json=as_json, quiet=quiet)
         return asyncio.run(_run_there(manner, message, caps, project))
     loaded = load_target(target, folder)
@@ -118,7 +120,7 @@ def run(
         target, source, folder, model, as_json, quiet, endpoints=endpoints, projects=projects
     )
     said = _message(message, loaded.entry)
-    request = Request(policy=policy, message=said, limits=_limits(limits), project=project)
+    request = Request(policy=policy, message=said, limits=chosen_limits(limits), project=project)
     return asyncio.run(_run(request, loaded, manner))
 
 

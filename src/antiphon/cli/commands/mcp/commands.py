@@ -12,6 +12,7 @@ import click
 
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.mcp.files import added
+from antiphon.cli.commands.mcp.serve import serve
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import json_option
 from antiphon.cli.target import own_servers
@@ -33,11 +34,12 @@ from antiphon.values.tool.toolset import ProviderLost
 WIDTH = 200
 
 
-@click.group()
+@click.group(commands=[serve])
 def mcp() -> None:
     """MCP servers: which there are, what they offer, and calls of their tools by hand.
 
-    They stand in .mcp.json of this folder, and in antiphon/mcp.json of your own; see docs/mcp.md.
+    They stand in .mcp.json of this folder, and in antiphon/mcp.json of your own; see docs/mcp.md. `serve`
+    makes a team one itself.
     """
 
 
