@@ -24,6 +24,7 @@ from msgspec import Struct
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.kernel.context.tool_search import SEARCH_TOOLS
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import decode, encode
 from antiphon.kernel.facts.state import RunState
@@ -200,6 +201,8 @@ def _store(journal: object) -> Any:
 def _acts(runs: dict[tuple[Any, str], _Watched], key: tuple[Any, str]) -> Callable[[str, str], bool]:
     def acts(agent: str, tool: str) -> bool:
         member = runs[key].runtime.team.members.get(agent)
+        if tool == SEARCH_TOOLS and member is not None and tool not in member.tools:
+            return False
         if member is not None and member.offered is not None and tool not in member.tools:
             member = member.offered(True, (), b"")
         found = member.tools.get(tool) if member is not None else None

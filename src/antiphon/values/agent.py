@@ -156,10 +156,15 @@ class ModelOptions(Checked, frozen=True, kw_only=True):
     """When a long conversation is shortened. None: never."""
     tool_choice: str = "auto"
     """`auto`, `required`, `none`, or the name of the tool that must be called."""
+    toolset_tokens: int | None = 10_000
+    """Tokens (UTF-8 bytes / 4) of the definitions of toolsets' tools that stand in the prompt. Toolset after
+    toolset is listed as a whole while it fits; tools of the others are found by `search_tools` and called by
+    `call_tool`. None: all stand there."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(self, 1, "max_output_tokens")
+        check_at_least(self, 0, "toolset_tokens")
 
 
 class OutsideTool(CheckedWhenMade, frozen=True, omit_defaults=True):

@@ -20,6 +20,7 @@ from antiphon.errors import JournalCorrupt, UnknownName
 from antiphon.journal import Journal
 from antiphon.kernel.context.prompt import StoredPrefix, read_prefix
 from antiphon.kernel.context.request import request_digest, side_messages
+from antiphon.kernel.context.tool_search import shown_in_turn
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import EffectStarted, Event, ModelEffect
 from antiphon.kernel.rules.team.compiled import model_seed
@@ -135,7 +136,7 @@ def _request(
         detail.model,
         prefix.system,
         messages,
-        prefix.tools if offered is None else tuple([each for each in prefix.tools if each.name in offered]),
+        prefix.tools if offered is None else shown_in_turn(prefix.tools, offered),
         tool_choice=prefix.tool_choice,
         tail=turn.suffix,
         max_output=prefix.max_output,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from antiphon.kernel.context.compaction import to_compact
 from antiphon.kernel.context.prompt import PromptPrefix
+from antiphon.kernel.context.tool_search import shown_in_turn
 from antiphon.kernel.context.transcript import Transcript
 from antiphon.values.agent import Agent
 from antiphon.values.codec import encode_value
@@ -29,7 +30,7 @@ def model_request(
     """
     tools = prefix.specs
     if offered is not None:
-        tools = tuple([each for each in tools if each.name in offered])
+        tools = shown_in_turn(tools, offered)
     return ModelRequest(
         model,
         prefix.system,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
+from antiphon.kernel.context.tool_search import SEARCH_TOOLS
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Turn
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH, AgentCall
@@ -24,6 +25,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import cancelling, hooks
 from antiphon.kernel.rules.answers import deadline_of
 from antiphon.kernel.rules.builtins import BUILTINS, ask_user, call_detail, cannot_call, within
+from antiphon.kernel.rules.found_tools import in_turn, meant_call, meant_tool, with_arguments
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import Invalid, Repaired, is_json
@@ -116,7 +118,7 @@ def _stands_alone(member: CompiledAgent, turn: Turn, index: int) -> bool:
 
 def _reads_on(member: CompiledAgent, turn: Turn, index: int) -> bool:
     """Whether a call only reads, and so did the one before it: nobody can tell which ran first."""
-    tools = [member.tools.get(each.name) for each in turn.calls[max(index - 1, 0) : index + 1]]
+    tools = [meant_tool(member, each) for each in turn.calls[max(index - 1, 0) : index + 1]]
     return all(tool is not None and tool.effect == "read" and not tool.exclusive for tool in tools)
 
 
@@ -163,9 +165,9 @@ def _decision(
 ) -> PermissionDecided:
     """What a person's answer to an approval of the tool `digest` means."""
     allowed = answer.outcome == "completed" and answer.content in ("yes", "always")
-    tool = member.tools.get(call.name)
+    tool = meant_tool(member, call)
     if allowed and tool is not None and tool.digest != digest:
-        changed = f"{call.name} has changed since it was asked for; call it again to have it allowed as it is"
+        changed = f"{tool.name} has changed since it was asked for; call it again to have it allowed as it is"
         return PermissionDecided(effect_id, False, answer.decided_by, changed, answer.arguments)
     bound = tool.revalidate(answer.arguments) if tool is not None else answer.arguments
     arguments = bound if isinstance(bound, str) else answer.arguments
@@ -186,20 +188,24 @@ def take_up(
     permission: the decision on this call, when a person or a rule has already given one.
     """
     turn = caller.turn
-    call = turn.calls[index]
+    written = turn.calls[index]
     effect_id = ids.call_id(caller.id, turn.number, index)
     for scope in caller.scopes:
         limit = scope.limits.calls
-        if limit is not None and scope.calls >= limit and not _only_finishes(member, call.name):
+        if limit is not None and scope.calls >= limit and not _only_finishes(member, written.name):
             reason = f"the limit of {limit:,} calls is used up"
             emit(EffectFinished(effect_id, "limit", reason=reason))
             return
-    if turn.offered_tools is not None and call.name not in turn.offered_tools:
+    call = meant_call(member, written)
+    if isinstance(call, Invalid):
+        emit(EffectFinished(effect_id, "invalid_arguments", reason=call.text))
+        return
+    if turn.offered_tools is not None and not in_turn(member, turn.offered_tools, call.name):
         offered = ", ".join(turn.offered_tools) or "(nothing)"
         reason = f"{call.name} is not offered in this turn. Offered: {offered}"
         emit(EffectFinished(effect_id, "not_found", reason=reason))
         return
-    if turn.stop == "length" and not turn.planned and _is_cut(call, last=index == len(turn.calls) - 1):
+    if turn.stop == "length" and not turn.planned and _is_cut(written, last=index == len(turn.calls) - 1):
         most = member.agent.asking.max_output_tokens
         reason = (
             f"{call.name} was not called: your reply reached its limit of {most:,} output tokens in the "
@@ -210,11 +216,13 @@ def take_up(
     tool = member.tools.get(call.name)
     if tool is not None:
         begun = _use_tool(emit, run, team, member, caller, call, effect_id, tool, permission)
+        if call is not written:
+            begun = with_arguments(begun, call)
         if member.agent.hooks.intercept_call is not None and type(begun) is EffectStarted:
             _intercepted(emit, run, team, member, caller, call, begun)
         else:
             emit(begun)
-    elif call.name in member.builtins or turn.planned:
+    elif call is written and (call.name in member.builtins or turn.planned):
         BUILTINS[call.name].rule(emit, run, team, member, caller, call, effect_id)
     else:
         emit(EffectFinished(effect_id, "not_found", reason=_no_such_tool(member, call.name)))
@@ -237,8 +245,10 @@ def _no_such_tool(member: CompiledAgent, name: str) -> str:
         return f"{name} is disabled in this run"
     if name in member.callable and CALL_AGENT in member.builtins:
         return f'{name} is an agent, not a tool; use call_agent(agent_name="{name}", message="...")'
-    known = ", ".join([*member.tools, *(each for each in BUILTINS if each in member.builtins)])
-    return f"Unknown tool: {name}. Available tools: {known or '(none)'}"
+    listed = [each for each in member.tools if each not in member.hidden]
+    known = ", ".join([*listed, *(each for each in BUILTINS if each in member.builtins)])
+    found = f"; {SEARCH_TOOLS} finds others" if member.hidden else ""
+    return f"Unknown tool: {name}. Available tools: {known or '(none)'}{found}"
 
 
 def _use_tool(

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from antiphon.errors import DuplicateName, UnknownName, UserError
 from antiphon.kernel.context.prompt import PromptPrefix, make_prefix, write_prompt
+from antiphon.kernel.context.tool_search import hidden_of, searching, standing_in
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.toolsets import OfferedToolset
@@ -161,8 +162,7 @@ def _member(
 ) -> CompiledAgent:  # fmt: skip
     """more: tools beside its own, told of after all others, so that what stands before stays as it was.
     request: what the request that it works on wants."""
-    if request is not NOTHING_ASKED:
-        agent = _as_asked(agent, request)
+    agent = agent if request is NOTHING_ASKED else _as_asked(agent, request)
     tools = _tools_of(agent)
     builtins = frozenset(_builtins(agent, reachable, options) - set(tools))
     more = {name: tool for name, tool in more.items() if name not in tools and name not in builtins}
@@ -172,8 +172,9 @@ def _member(
     user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
     # Only where the user is named: of who may call everybody no request shall cost more.
     forms = options.interactive and USER in reachable
-    specs = (*[tool.spec for tool in tools.values()], *_builtin_specs(builtins, options.background, forms))
-    specs += tuple([tool.spec for tool in more.values()])
+    hidden, beside, more = _beside(agent, more, sources, (*tools, *builtins))
+    own = [tool.spec for tool in tools.values()]
+    specs = (*own, *_builtin_specs(builtins, options.background, forms), *beside)
     colleagues = [told for name, told in introductions.items() if name != agent.name and name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
@@ -213,7 +214,22 @@ def _member(
         functools.lru_cache(maxsize=256)(prefixes) if fixed is None else None,
         toolsets=tuple([each.name for each in agent.tools if isinstance(each, Toolset)]),
         sources=sources,
+        hidden=hidden,
     )
+
+
+def _beside(
+    agent: Agent, more: dict[str, Tool], sources: Mapping[str, str], taken: tuple[str, ...]
+) -> tuple[frozenset[str], tuple[ToolSpec, ...], dict[str, Tool]]:
+    """Of the tools beside an agent's own those that a search finds, what its prompt has of the others, and
+    all of them."""
+    asking, found = agent.asking, {name: each for name, each in sources.items() if name in more}
+    hidden = hidden_of(more, found, taken, asking.toolset_tokens, asking.tool_choice)
+    specs = tuple([tool.spec for name, tool in more.items() if name not in hidden])
+    if not hidden:
+        return hidden, specs, more
+    search = searching(more, hidden, sources)
+    return hidden, specs + standing_in(search), {**more, search.name: search}
 
 
 def _tools_of(agent: Agent) -> dict[str, Tool]:

@@ -57,6 +57,8 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     """Their names."""
     sources: Mapping[str, str] = {}
     """Of its tools that a toolset offers, the toolset's name."""
+    hidden: frozenset[str] = frozenset()
+    """Those of them whose definitions are found by `search_tools`, and do not stand in the prompt."""
     offered: Callable[[bool, tuple[OfferedToolset, ...], bytes], CompiledAgent] | None = None
     """The same agent with what it is offered beside its own, after all of that: the tools that read what was
     cut, if the flag is set, and what toolsets offer; and as a request wants it, whose RequestOptions are

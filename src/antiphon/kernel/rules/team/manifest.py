@@ -21,6 +21,7 @@ from antiphon.values.agent import Agent, ModelOptions
 from antiphon.values.hooks import Hooks
 from antiphon.values.tool import Tool
 
+_TOOLSET_TOKENS = ModelOptions().toolset_tokens
 RULES_VERSION = 7
 """Grows when the same facts are answered by other events."""
 
@@ -85,6 +86,9 @@ def _group(options: Struct) -> Any:
     if isinstance(options, Hooks):
         return {name: code_digest(hook) for name, hook in fields.items() if hook is not None}
     if isinstance(options, ModelOptions):
+        if options.toolset_tokens == _TOOLSET_TOKENS:
+            # What says nothing new is left out, so that a team's manifest stays what it was.
+            del fields["toolset_tokens"]
         return fields | {"fallback_models": len(options.fallback_models)}
     return options
 

@@ -1,0 +1,35 @@
+"""Calls of tools that a model has found by a search, and whose definitions do not stand in its prompt."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from antiphon.kernel.context.tool_search import CALL_TOOL, SEARCH_TOOLS, meant
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ToolEffect
+from antiphon.kernel.rules.team.compiled import CompiledAgent
+from antiphon.schema.arguments import Invalid
+from antiphon.values.message import ToolCall
+from antiphon.values.tool import Tool
+
+
+def meant_call(member: CompiledAgent, call: ToolCall) -> ToolCall | Invalid:
+    """The call that another one means: what `call_tool` was given, where the agent has that."""
+    return meant(call) if member.hidden and call.name == CALL_TOOL else call
+
+
+def meant_tool(member: CompiledAgent, call: ToolCall) -> Tool | None:
+    """The tool that a call means, if the agent has it."""
+    found = meant_call(member, call)
+    return None if isinstance(found, Invalid) else member.tools.get(found.name)
+
+
+def in_turn(member: CompiledAgent, offered: tuple[str, ...], name: str) -> bool:
+    """Whether a turn that offers these tools offers one: what is found by a search brings the search."""
+    return name in offered or (name == SEARCH_TOOLS and not member.hidden.isdisjoint(offered))
+
+
+def with_arguments(begun: EffectStarted | EffectFinished, call: ToolCall) -> EffectStarted | EffectFinished:
+    """What begins by `call_tool`: its arguments are not those that the turn has on record."""
+    if type(begun) is EffectStarted and type(begun.detail) is ToolEffect and not begun.detail.arguments:
+        return EffectStarted(begun.id, replace(begun.detail, arguments=call.arguments))
+    return begun
