@@ -45,7 +45,8 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "tools": (
         "Tools that ship.",
         ["antiphon.tools", "antiphon.tools.knowledge", "antiphon.tools.knowledge.scripted",
-         "antiphon.tools.mcp"],
+         "antiphon.tools.mcp", "antiphon.tools.mcp.source", "antiphon.tools.web", "antiphon.tools.web.client",
+         "antiphon.tools.web.search", "antiphon.tools.web.source", "antiphon.tools.shell"],
     ),
     "errors": ("Every error: whose fault it is, what to do.", ["antiphon.errors"]),
     "journal": (

@@ -277,7 +277,8 @@ def constants(modules: Iterable[Module]) -> dict[str, set[str]]:
         for line in module.tree.body:
             if isinstance(line, ast.Assign):
                 for target in line.targets:
-                    found[last_name(target)] |= texts(line.value)
+                    for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                        found[last_name(each)] |= texts(line.value)
     return found
 
 

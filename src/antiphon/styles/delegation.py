@@ -135,13 +135,13 @@ def _is_agent_call(effect: EffectNode) -> bool:
 def _is_tool_use(effect: EffectNode) -> bool:
     """Whether it is a tool's, one that never started included; `get_result` counts when it waits."""
     if effect.started_at is not None:
-        return effect.kind == "tool" or effect.purpose == "result"
+        return effect.is_tool or effect.purpose == "result"
     return effect.name not in ("", CALL_AGENT, FINISH)
 
 
 def _name(effect: EffectNode) -> str:
     """Of the agent, or of the tool as it was called; of all else nothing."""
-    if _is_agent_call(effect) or effect.kind == "tool":
+    if _is_agent_call(effect) or effect.is_tool:
         return effect.name
     return effect.call.name if effect.call is not None else ""
 

@@ -96,6 +96,11 @@ class OpenQuestion(Struct, frozen=True):
     rule: str = ""
     """Of an approval: the hook or the policy that wants a person asked, see `Decision.rule`."""
 
+    @property
+    def is_approval(self) -> bool:
+        """Whether a person is asked to allow a tool."""
+        return self.kind == "approval"
+
 
 class RunConnection:
     """One run, whoever drives it; made by `connect`. Belongs to one event loop.

@@ -207,6 +207,16 @@ class EffectNode(Struct, eq=False):
         return self.purpose == "approval"
 
     @property
+    def is_retry(self) -> bool:
+        """Whether a model is asked again in a while."""
+        return self.purpose == "retry"
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether a tool is called, or what is no call of anything."""
+        return self.kind == "tool"
+
+    @property
     def is_question(self) -> bool:
         """Whether an agent asks a person something."""
         return self.purpose == "question"

@@ -83,7 +83,7 @@ def parts(usage: Usage) -> str:
 
 def name_of(effect: EffectNode) -> str:
     """What an effect is called: of a retry what had failed, `?` of what is no call of its turn."""
-    if effect.purpose == "retry":
+    if effect.is_retry:
         return effect.failure.kind.replace("_", " ") if effect.failure is not None else ""
     return effect.name or ("?" if effect.started_at is None else "")
 
@@ -92,7 +92,7 @@ def text_of(effect: EffectNode) -> str:
     """Its result, or why there is none; while it goes on, what a person is asked."""
     if effect.ended_at is not None:
         return effect.content if effect.outcome == "completed" else effect.reason
-    return effect.text if effect.purpose != "retry" else ""
+    return effect.text if not effect.is_retry else ""
 
 
 def outcome_of(effect: EffectNode) -> str:

@@ -26,6 +26,11 @@ STARTERS = {
     "tools/outputs.py": "names the errors of what `child` starts",
     "kernel/run/tools/isolated.py": "an isolated tool's, killed at its timeout and with its parent",
     "journal/owner.py": "asks `ps` and `sysctl` on macOS, with a timeout",
+    "tools/shell/commands.py": "starts a keeper, which outlives this process on purpose",
+    "tools/shell/keeping/keeper.py": "starts the command, and ends it with all that it started",
+    "tools/shell/keeping/processes.py": "asks `ps` on macOS",
+    "tools/shell/confinement.py": "tries whether `bwrap` works, with a timeout",
+    "tools/shell/workspace.py": "asks git where its hooks are, with a timeout",
     "testing/crash.py": "forks the tests' own processes",
 }
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from antiphon.kernel.context.tool_search import SEARCH_TOOLS
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Turn
-from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH, AgentCall
+from antiphon.kernel.facts.agent_call import FINISH, AgentCall
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
@@ -25,7 +24,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import cancelling, hooks
 from antiphon.kernel.rules.answers import deadline_of
 from antiphon.kernel.rules.builtins import BUILTINS, ask_user, call_detail, cannot_call, within
-from antiphon.kernel.rules.found_tools import in_turn, meant_call, meant_tool, with_arguments
+from antiphon.kernel.rules.found_tools import in_turn, meant_call, meant_tool, no_such_tool, with_arguments
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import Invalid, Repaired, is_json
@@ -118,7 +117,8 @@ def _stands_alone(member: CompiledAgent, turn: Turn, index: int) -> bool:
 
 def _reads_on(member: CompiledAgent, turn: Turn, index: int) -> bool:
     """Whether a call only reads, and so did the one before it: nobody can tell which ran first."""
-    tools = [meant_tool(member, each) for each in turn.calls[max(index - 1, 0) : index + 1]]
+    beside = turn.calls[max(index - 1, 0) : index + 1]
+    tools = [meant_tool(member, each) if member.hidden else member.tools.get(each.name) for each in beside]
     return all(tool is not None and tool.effect == "read" and not tool.exclusive for tool in tools)
 
 
@@ -165,7 +165,7 @@ def _decision(
 ) -> PermissionDecided:
     """What a person's answer to an approval of the tool `digest` means."""
     allowed = answer.outcome == "completed" and answer.content in ("yes", "always")
-    tool = meant_tool(member, call)
+    tool = meant_tool(member, call) if member.hidden else member.tools.get(call.name)
     if allowed and tool is not None and tool.digest != digest:
         changed = f"{tool.name} has changed since it was asked for; call it again to have it allowed as it is"
         return PermissionDecided(effect_id, False, answer.decided_by, changed, answer.arguments)
@@ -196,7 +196,7 @@ def take_up(
             reason = f"the limit of {limit:,} calls is used up"
             emit(EffectFinished(effect_id, "limit", reason=reason))
             return
-    call = meant_call(member, written)
+    call = meant_call(member, written) if member.hidden else written
     if isinstance(call, Invalid):
         emit(EffectFinished(effect_id, "invalid_arguments", reason=call.text))
         return
@@ -225,7 +225,7 @@ def take_up(
     elif call is written and (call.name in member.builtins or turn.planned):
         BUILTINS[call.name].rule(emit, run, team, member, caller, call, effect_id)
     else:
-        emit(EffectFinished(effect_id, "not_found", reason=_no_such_tool(member, call.name)))
+        emit(EffectFinished(effect_id, "not_found", reason=no_such_tool(member, call.name)))
 
 
 def _is_cut(call: ToolCall, *, last: bool) -> bool:
@@ -238,17 +238,6 @@ def _is_cut(call: ToolCall, *, last: bool) -> bool:
 def _only_finishes(member: CompiledAgent, name: str) -> bool:
     """Whether a call does nothing but hand back a result, which costs nothing."""
     return name == FINISH and FINISH in member.builtins
-
-
-def _no_such_tool(member: CompiledAgent, name: str) -> str:
-    if name in member.disabled:
-        return f"{name} is disabled in this run"
-    if name in member.callable and CALL_AGENT in member.builtins:
-        return f'{name} is an agent, not a tool; use call_agent(agent_name="{name}", message="...")'
-    listed = [each for each in member.tools if each not in member.hidden]
-    known = ", ".join([*listed, *(each for each in BUILTINS if each in member.builtins)])
-    found = f"; {SEARCH_TOOLS} finds others" if member.hidden else ""
-    return f"Unknown tool: {name}. Available tools: {known or '(none)'}{found}"
 
 
 def _use_tool(

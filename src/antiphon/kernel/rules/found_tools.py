@@ -5,7 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from antiphon.kernel.context.tool_search import CALL_TOOL, SEARCH_TOOLS, meant
+from antiphon.kernel.facts.agent_call import CALL_AGENT
 from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ToolEffect
+from antiphon.kernel.rules.builtins import BUILTINS
 from antiphon.kernel.rules.team.compiled import CompiledAgent
 from antiphon.schema.arguments import Invalid
 from antiphon.values.message import ToolCall
@@ -33,3 +35,15 @@ def with_arguments(begun: EffectStarted | EffectFinished, call: ToolCall) -> Eff
     if type(begun) is EffectStarted and type(begun.detail) is ToolEffect and not begun.detail.arguments:
         return EffectStarted(begun.id, replace(begun.detail, arguments=call.arguments))
     return begun
+
+
+def no_such_tool(member: CompiledAgent, name: str) -> str:
+    """What a model is told that calls what its agent does not have."""
+    if name in member.disabled:
+        return f"{name} is disabled in this run"
+    if name in member.callable and CALL_AGENT in member.builtins:
+        return f'{name} is an agent, not a tool; use call_agent(agent_name="{name}", message="...")'
+    listed = [each for each in member.tools if each not in member.hidden]
+    known = ", ".join([*listed, *(each for each in BUILTINS if each in member.builtins)])
+    found = f"; {SEARCH_TOOLS} finds others" if member.hidden else ""
+    return f"Unknown tool: {name}. Available tools: {known or '(none)'}{found}"

@@ -117,11 +117,11 @@ def told(change: Change) -> str:
         line = (
             f"{agent} asks {effect.callee.agent}" if change.activation.id else f"{effect.callee.agent} begins"
         )
-    elif effect.kind == "tool":
+    elif effect.is_tool:
         line = f"{agent}: {effect.name}"
     elif effect.is_reply:
         line = f"{agent} thinks"
-    elif effect.purpose == "retry":
+    elif effect.is_retry:
         line = f"{agent} asks its model again"
     else:
         return ""

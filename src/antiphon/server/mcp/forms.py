@@ -55,7 +55,7 @@ def word_of(question: OpenQuestion, result: ElicitResult) -> PersonsWord | None:
     given = result.content or {}
     if result.action == "decline":
         if question.takes_verdict:
-            return PersonsWord("no", DECLINED if question.kind == "approval" else "")
+            return PersonsWord("no", DECLINED if question.is_approval else "")
         return PersonsWord(reason=DECLINED, dropped=not question.tool)
     if question.takes_verdict:
         word, reason = str(given.get(ANSWER, "")), given.get(REASON)
@@ -68,7 +68,7 @@ def word_of(question: OpenQuestion, result: ElicitResult) -> PersonsWord | None:
 def _text(question: OpenQuestion, *, whole_schema: bool = False) -> str:
     """What a person is told."""
     lines = [f"{question.agent} asks: {_cut(question.text, MAX_TEXT)}" if question.text else ""]
-    if question.kind == "approval":
+    if question.is_approval:
         lines = [f"{question.agent} wants to call {question.tool}."]
         lines += [_cut(question.text, MAX_TEXT)] if question.text else []
     if question.arguments:
@@ -95,7 +95,7 @@ def _form(question: OpenQuestion) -> dict[str, Any]:
             "enumNames": list(VERDICTS.values()),
         }  # fmt: skip
         fields = {ANSWER: answer}
-        if question.kind == "approval":
+        if question.is_approval:
             fields[REASON] = {"type": "string", "title": "Why not?", "description": "Told to the agent."}
     else:
         answer = {"type": "string", "title": "Answer"}

@@ -155,7 +155,7 @@ def _unfinished(stand: Standing, journal: str) -> str:
         return f"Run {run_id} goes on; {GET_RUN} with its run_id tells how it ends."
     lines = [f"Run {run_id} waits for a person, whom you cannot answer for:"]
     for each in stand.questions:
-        what = f"may {each.agent} call {each.tool}?" if each.kind == "approval" else each.text
+        what = f"may {each.agent} call {each.tool}?" if each.is_approval else each.text
         lines.append(
             f"- {what[:500]} (a person answers it with: antiphon answer {run_id} {each.id}{journal})"
         )

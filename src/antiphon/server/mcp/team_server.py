@@ -38,8 +38,7 @@ from msgspec.structs import replace
 from antiphon import __version__
 from antiphon.errors import AnsweredAlready, AntiphonError, JournalError, UserError
 from antiphon.host import Host
-from antiphon.host.host import is_closed
-from antiphon.host.summaries import state_word
+from antiphon.host.summaries import is_closed, state_word
 from antiphon.schema.declared import JsonSchema
 from antiphon.server.mcp.following import (
     FIRST,

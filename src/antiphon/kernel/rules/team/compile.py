@@ -224,7 +224,9 @@ def _beside(
     """Of the tools beside an agent's own those that a search finds, what its prompt has of the others, and
     all of them."""
     asking, found = agent.asking, {name: each for name, each in sources.items() if name in more}
-    hidden = hidden_of(more, found, taken, asking.toolset_tokens, asking.tool_choice)
+    hidden = frozenset[str]()
+    if found:
+        hidden = hidden_of(more, found, taken, asking.toolset_tokens, asking.tool_choice)
     specs = tuple([tool.spec for name, tool in more.items() if name not in hidden])
     if not hidden:
         return hidden, specs, more
