@@ -28,8 +28,8 @@ lead:
 - {call: calculate, args: {expression: 2+3}}
 - {finish: The result is 5.}
 """
-OWN_JOURNAL = {("serve",), ("doctor",)}
-"""Commands with a journal of their own: the server's, and the one that is looked after."""
+OWN_JOURNAL = {("serve",), ("mcp", "serve"), ("doctor",)}
+"""Commands with a journal of their own: the servers', and the one that is looked after."""
 FILE_ONLY = {
     ("ui",), ("runs", "verify"), ("runs", "prune"), ("journal", "vacuum"), ("journal", "seal"),
     ("journal", "salvage"),
