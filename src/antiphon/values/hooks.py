@@ -18,6 +18,7 @@ from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage
 from antiphon.values.result import Outcome
 from antiphon.values.tool import Tool
+from antiphon.values.tool.offer import ToolOffer
 
 
 class CallResult(Struct, frozen=True):
@@ -73,6 +74,8 @@ class TurnContext(Struct, frozen=True):
     """Agents whose calls run in the background; their ends come as `background_results`."""
     reminders: int = 0
     """How often the agent was told to continue, see `LoopOptions.max_reminders`."""
+    toolsets: Mapping[str, Sequence[ToolOffer]] = {}
+    """What the toolsets of the team offer from this turn on, by name; of one that was never up nothing."""
 
 
 class InstructionsContext(Struct, Generic[Held], frozen=True):

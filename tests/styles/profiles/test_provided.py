@@ -46,14 +46,14 @@ def asked(folder, policy, **fields):
 def test_a_toolset_is_named_as_those_of_tools_are(tmp_path):
     request = asked(tmp_path, "{allowed_toolsets: [shop]}")
     assert [each.name for each in request.tools] == ["shop_find", "shop_buy"]
-    assert "- all tools of shop" in request.system
+    assert "- shop_find (shop): " in request.tail
     assert "found tea" in str(request.messages)
 
 
 def test_one_of_its_tools_is_named_by_itself(tmp_path):
     request = asked(tmp_path, "{allowed_individual_tools: [shop_find]}")
     assert [each.name for each in request.tools] == ["shop_find"]
-    assert "- shop_find of shop" in request.system
+    assert "- shop_find (shop): " in request.tail
 
 
 def test_of_a_toolset_that_says_which_it_takes_others_are_unknown(tmp_path):

@@ -7,10 +7,15 @@ import sys
 import pytest
 import yaml
 
+from antiphon import run_sync, tool
 from antiphon.cli.serving.serve import TeamOptions
 from antiphon.cli.target import load_declared, load_target
 from antiphon.errors import ConfigError, UserError
 from antiphon.host.projects import Projects
+from antiphon.models.script import Script, call
+from antiphon.styles.profiles import ProfileTeam
+from antiphon.testing.provider import ScriptedProvider
+from antiphon.values.tool import tool_from
 from tests.unit.tools.mcp.conftest import HERE
 
 SERVER = {"command": sys.executable, "args": ["-S", "-E", str(HERE / "peer.py"), "honest"]}
@@ -160,3 +165,34 @@ def test_a_server_with_the_name_of_a_set_is_refused_where_that_is_named(folder):
         load_target(".")
     (folder / ".mcp.json").write_text("{")
     assert load_target(team(folder, "web")).agents[0].tools[0].name == "visit_url"
+
+
+def test_a_segment_lists_the_tools_that_are_there_at_that_turn(folder):
+    @tool(effect="read")
+    def shop_price(item: str) -> str:
+        """What it costs."""
+        shop.offer(shop_find)
+        return "3"
+
+    @tool(effect="read")
+    def shop_find(item: str) -> str:
+        """Where it is."""
+        return "here"
+
+    shop, huge = ScriptedProvider(shop_price), ScriptedProvider(*_many())
+    sets = {"shop": shop.toolset("shop"), "huge": huge.toolset("huge")}
+    model = Script([call("shop_price", item="tea"), "done", "done", "done"])
+    profiles(folder, "shop, huge")
+    run_sync(ProfileTeam(folder, tools=sets, models={"Clerk": model}), "What is tea?")
+    first, second = [request.tail for request in model.requests[:2]]
+    told = "Your tools now, beside others:\n- {}\n- 200 tools of huge"
+    assert told.format("shop_price (shop): What it costs.") in first
+    assert told.format("shop_find (shop): Where it is.") in second
+    assert model.requests[0].system == model.requests[1].system
+
+
+def _many():
+    async def use(ctx, arguments):
+        return ""
+
+    return [tool_from(f"huge_{number}", "Does something. " * 5, {}, use) for number in range(200)]

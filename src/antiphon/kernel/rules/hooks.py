@@ -112,6 +112,7 @@ def context(
         activation.conversation.window_tokens,
         background_agents(activation),
         activation.progress.reminders,
+        {name: each.tools for name, each in run.owner.toolsets.items()},
     )
 
 

@@ -25,7 +25,7 @@ from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.model_config import Thinking, thinking
 from antiphon.styles.profiles.turns.flow import decide
 from antiphon.styles.profiles.turns.ingestors import INGESTORS, Ingestor
-from antiphon.styles.profiles.turns.prompt import instructions, is_dynamic
+from antiphon.styles.profiles.turns.prompt import instructions, is_dynamic, tool_lines
 from antiphon.styles.profiles.turns.routing import route
 from antiphon.styles.profiles.turns.turn_input import START, take
 from antiphon.styles.profiles.work.admission import Delegation, staff
@@ -128,7 +128,10 @@ class ProfileTeam:
         return found
 
     def _seat(self, profile: Profile) -> ProfileBinding:
-        own = self._tools_of(profile)
+        own, provided = self._tools_of(profile), tuple(self._provided_for(profile))
+        set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
+        protocols = self._protocols()
+        told = [with_protocol(each, protocols.get(each.name)) for each in own]
         leads = profile.type in ("partner", "principal")
         dispatches = any(each.name == "dispatch_submodules" for each in own)
         policy = self._delegation.get(profile.name)
@@ -137,7 +140,10 @@ class ProfileTeam:
         launches = profile.type == "partner" and principals
         return ProfileBinding(
             profile,
-            tuple(each for each in profile.segments if is_dynamic(each, profile)),
+            tuple([
+                each for each in profile.segments
+                if is_dynamic(each, profile) or (provided and each.type == "tool_description")
+            ]),
             {each.source: each for each in profile.inbox_handling_strategies},
             self._ingestors,
             self._bounds,
@@ -148,10 +154,12 @@ class ProfileTeam:
             broker_name(profile.name) if associates and dispatches else "",
             profile.type == "principal" and bool(self._roles["partner"]),
             profile.type in _LEADING and self._is_read(profile),
-            self._protocols(),
-            reads(profile, "messages") or any(map(hands_over_messages, self._protocols().values())),
+            protocols,
+            reads(profile, "messages") or any(map(hands_over_messages, protocols.values())),
             reads(profile, START),
-        )
+            tools=tool_lines(told, set_of),
+            provided=provided,
+        )  # fmt: skip
 
     def _is_read(self, profile: Profile) -> bool:
         """Whether a rule or a text of another profile looks at the state of one with this role."""
@@ -173,15 +181,13 @@ class ProfileTeam:
     def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile
         tools = [with_protocol(each, seat.protocols.get(each.name)) for each in self._tools_of(profile)]
-        provided = self._provided_for(profile)
-        set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
         config = profile.llm_config_ref
         found = thinking(self.library.llm_config(config), self._env) if config else Thinking()
         return Agent(
             profile.name,
-            instructions(profile, tools, set_of, provided),
+            instructions(profile, seat.tools),
             model=self._models.get(profile.name, found.model),
-            tools=(*tools, *provided),
+            tools=(*tools, *seat.provided),
             description=profile.description_for_human,
             can_call=tuple(name for name in (seat.principal, seat.broker) if name),
             tool_execution="sequential",

@@ -15,17 +15,24 @@ from antiphon.styles.profiles.files.profile import Profile, Segment
 from antiphon.styles.profiles.files.template import Template
 from antiphon.styles.profiles.turns.inbox import SYSTEM
 from antiphon.styles.profiles.world.world import RuleContext
-from antiphon.values.tool.toolset import Toolset
+from antiphon.values.tool.offer import ToolOffer
+
+MAX_TOLD = 8_000
+"""Characters on the tools of one toolset; of one with more it is told how many there are."""
 
 
-def instructions(
-    profile: Profile, tools: Sequence[Tool], toolsets: Mapping[str, str], provided: Sequence[Toolset] = ()
-) -> str:
-    """The segments that never change, joined by blank lines. toolsets: of each tool, by name. provided:
-    those whose tools come and go, so that only their names are told here."""
-    told = [f"- {each.name} ({toolsets.get(each.name, each.name)}): {each.description}" for each in tools]
-    told += [f"- {', '.join(each.only) or 'all tools'} of {each.name}" for each in provided]
-    parts = [_static(each, profile, told) for each in profile.segments if not is_dynamic(each, profile)]
+def tool_lines(tools: Sequence[Tool], toolsets: Mapping[str, str]) -> tuple[str, ...]:
+    """A line on each of an agent's own tools. toolsets: of each tool, by name."""
+    return tuple([_line(each, toolsets.get(each.name, each.name)) for each in tools])
+
+
+def _line(tool: Tool | ToolOffer, toolset: str) -> str:
+    return f"- {tool.name} ({toolset}): {tool.description}"
+
+
+def instructions(profile: Profile, tools: Sequence[str]) -> str:
+    """The segments that never change, joined by blank lines. tools: a line on each of the agent's own."""
+    parts = [_static(each, profile, tools) for each in profile.segments if not is_dynamic(each, profile)]
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -51,6 +58,20 @@ def _static(segment: Segment, profile: Profile, tools: Sequence[str]) -> str:
     return template.text if segment.type == "static_text" and template is not None else ""
 
 
+def _offered(view: RuleContext) -> list[str]:
+    """What the agent's toolsets offer in this turn."""
+    lines: list[str] = []
+    for toolset in view.seat.provided:
+        offered = view.context.toolsets.get(toolset.name, ())
+        found = [
+            _line(each, toolset.name) for each in offered if not toolset.only or each.name in toolset.only
+        ]
+        if sum(map(len, found)) > MAX_TOLD:
+            found = [f"- {len(found):,} tools of {toolset.name}"]
+        lines += found
+    return lines
+
+
 def _template(segment: Segment, profile: Profile) -> Template | None:
     return profile.text_definitions.get(segment.content_key) if segment.content_key else segment.content
 
@@ -60,6 +81,14 @@ def _segment(segment: Segment, view: RuleContext) -> str:
     try:
         if segment.condition is not None and not holds(segment.condition, view.world):
             return ""
+        if segment.type == "tool_description":
+            own = view.seat.tools if is_dynamic(segment, view.seat.profile) else ()
+            lines = [*own, *_offered(view)]
+            return (
+                "\n".join(["Your tools:" if own else "Your tools now, beside others:", *lines])
+                if lines
+                else ""
+            )
         if segment.type == "static_text":
             template = _template(segment, view.seat.profile)
             return view.filled(template) if template is not None else ""

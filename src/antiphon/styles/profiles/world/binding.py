@@ -14,6 +14,7 @@ from antiphon.styles.profiles.files.template import Template
 from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.turns.ingestors import Ingestor
 from antiphon.styles.profiles.world.transcript_data import TranscriptData
+from antiphon.values.tool.toolset import Toolset
 
 
 class ProfileBinding(Struct, frozen=True, eq=False):
@@ -23,6 +24,7 @@ class ProfileBinding(Struct, frozen=True, eq=False):
     associates: who may be given work, by name; config: what is known of them. principal: whom it launches;
     broker: who dispatches for it. monitored: somebody watches what it does; shown: a rule of somebody else
     reads its state. protocols: of its tools, by their names.
+    tools: a line on each of its own tools; provided: the toolsets whose tools come and go.
     reads_messages, reads_start: some rule of it reads the conversation, or when it began; recalled: the
     conversations that were read.
     """
@@ -43,6 +45,8 @@ class ProfileBinding(Struct, frozen=True, eq=False):
     reads_messages: bool = False
     reads_start: bool = False
     recalled: TranscriptData = field(default_factory=TranscriptData)
+    tools: tuple[str, ...] = ()
+    provided: tuple[Toolset, ...] = ()
 
 
 def reads(profile: Profile, key: str) -> bool:
