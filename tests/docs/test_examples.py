@@ -82,6 +82,7 @@ def play(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     shutil.copy(path, folder)
     module = types.ModuleType("example")
     monkeypatch.setitem(sys.modules, "example", module)

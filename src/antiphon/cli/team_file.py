@@ -53,6 +53,7 @@ SETS = (
     "documents",
     "files",
     "edits",
+    "shell",
     "knowledge",
     "arithmetic",
     "dates",
@@ -69,6 +70,7 @@ READING = (
     "find_files", "view_image", "attach_file",
 )  # fmt: skip
 EDITING = ("edit_file", "write_file", "move_file", "delete_file")
+JOBS = ("list_jobs", "read_job", "stop_job")
 KNOWLEDGE = ("search_knowledge", "list_sources", "read_document")
 RAG = ("rag_query", "list_rag_sources")
 WORKSPACE = ("write_file", "review_workspace_files")
@@ -137,11 +139,15 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
     def changing(names: Iterable[str]) -> Callable[[], list[Tool]]:
         return lambda: [each for each in _editing_tools(Root(folder)) if each.name in names]
 
+    def running(names: Iterable[str]) -> Callable[[], list[Tool]]:
+        return lambda: [each for each in _running_tools(folder) if each.name in names]
+
     web = functools.cache(_web_tools)
     box: dict[str, Callable[[], list[Tool]]] = {
         "documents": of_folder(READING[:1]),
         "files": of_folder(READING[1:]),
         "edits": changing(EDITING),
+        "shell": running(("shell", *JOBS)),
         "knowledge": of_sources(KNOWLEDGE),
         "arithmetic": lambda: [calculate],
         "dates": date_tools,
@@ -154,6 +160,7 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
     }
     box.update({name: of_folder((name,)) for name in READING})
     box.update({name: changing((name,)) for name in EDITING})
+    box.update({name: running((name,)) for name in JOBS})
     box.update({name: of_sources((name,)) for name in (*KNOWLEDGE, *RAG)})
     box.update({name: lambda name=name: _workspace_tools(folder, name) for name in WORKSPACE})  # type: ignore[misc]
     box.update({name: lambda name=name: _web_tool(web(), name) for name in WEB})  # type: ignore[misc]
@@ -173,6 +180,14 @@ def check_sets(servers: Iterable[str], names: Iterable[str] = SETS) -> None:
 def _editing_tools(root: Root) -> list[Tool]:
     """Tools that change files, as a file names them: nobody handed them over in code, so a policy asks."""
     return [msgspec.structs.replace(each, trusted=False) for each in edit_tools(root)]
+
+
+def _running_tools(folder: str) -> list[Tool]:
+    """Tools that run commands, as a file names them: what acts is asked for."""
+    # Not at import: most teams run no commands.
+    from antiphon.tools.shell import shell_tools
+
+    return [msgspec.structs.replace(each, trusted=not each.has_side_effects) for each in shell_tools(folder)]
 
 
 def _workspace_tools(folder: str, only: str = "") -> list[Tool]:

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from antiphon.cli.commands import doctor
+from antiphon.tools.shell.confinement import Confinement
 
 SECRET = "sk-very-secret-value"
 
@@ -54,6 +55,14 @@ def test_a_bare_machine(shell):
     assert text.code == 0
     assert "\nmissing  model" in text.out
     assert "-> set ANTIPHON_MODEL" in text.out
+
+
+def test_what_holds_commands_back_is_said(shell, monkeypatch):
+    for found in (Confinement("landlock", 7), Confinement("none")):
+        monkeypatch.setattr("antiphon.tools.shell.confinement.confinement", lambda found=found: found)
+        said = checks(shell("doctor", "--json"))["commands"]
+        assert said["ok"] == (found.kind != "none")
+        assert all(each in said["found"] for each in (str(found), *found.missing))
 
 
 def test_an_existing_journal_is_opened(shell):

@@ -144,6 +144,16 @@ def test_the_web_is_searched_where_somebody_is_set_up_for_it(read, tmp_path, mon
         read("agents: [{name: x, tools: [web]}]")
 
 
+def test_tools_that_run_commands_are_asked_for_where_a_file_names_them(read, tmp_path):
+    _, (agent, other) = read(
+        "agents: [{name: x, tools: [shell]}, {name: y, tools: [list_jobs]}]", str(tmp_path)
+    )
+    tools = {tool.name: tool for tool in agent.tools}
+    rulings = {name: rule(OPEN, tool)[0] for name, tool in tools.items()}
+    assert rulings == {"shell": "ask", "list_jobs": "allow", "read_job": "allow", "stop_job": "ask"}
+    assert [tool.name for tool in other.tools] == ["list_jobs"]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "column", "part"),
     [
@@ -172,10 +182,10 @@ def test_the_web_is_searched_where_somebody_is_set_up_for_it(read, tmp_path, mon
         ("agents:\n  - name: a\n    can_call: b", 3, 15, "can_call: Expected `array`"),
         ("agents:\n  - name: a\n    tools: files", 3, 12, "`tools` is a list of names"),
         (
-            "agents:\n  - name: a\n    tools: [files, shell]",
+            "agents:\n  - name: a\n    tools: [files, shall]",
             3,
             20,
-            "unknown tool 'shell'. Toolsets: documents, files",
+            "unknown tool 'shall'. Toolsets: documents, files",
         ),
         ("agents:\n  - name: a\n    completion: maybe", 3, 17, "it is one of: text, finish"),
         ("agents:\n  - name: a\n    loop: {max_reminders: many}", 3, 11, "loop: Expected `int`"),

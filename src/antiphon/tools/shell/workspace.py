@@ -35,7 +35,7 @@ MARK = "ANTIPHON_COMMAND"
 
 
 class Workspace:
-    """One folder and its commands. Raises ConfigError when it is not a folder, or this system has no keeper.
+    """One folder and its commands. Raises ConfigError when it is not a folder.
 
     read, write: further folders that commands may read, and change. environment: added to what commands
     get, which is nothing of this process but its PATH, language and user. network: whether they may connect.
@@ -49,18 +49,11 @@ class Workspace:
         self.folder = os.path.realpath(folder)
         if not os.path.isdir(self.folder):
             raise ConfigError(f"{folder} is not a folder")
-        if os.name != "posix":
-            raise ConfigError("commands are run on Linux and macOS only")
-        self._given = dict(environment or {})
+        self._given, self._cleared = dict(environment or {}), False
         self._read, self._write, self._network = tuple(read), tuple(write), network
         self.confined = confinement() if confined is None else confined
         name = blake2b(os.fsencode(self.folder), digest_size=10).hexdigest()
         self.state = os.path.join(_state(self.folder), name)
-        if (self.state + os.sep).startswith(self.folder + os.sep):
-            raise ConfigError(
-                f"what is kept of commands in {self.folder} would lie in it, where they could change it; "
-                "have ANTIPHON_HOME name a folder elsewhere"
-            )
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -101,6 +94,7 @@ class Workspace:
         folder = self.place_of(key)
         if os.path.exists(os.path.join(folder, "begun")):
             return folder
+        self._check()
         if sum(len(os.fsencode(each)) + 1 for each in words) > MAX_COMMAND:
             raise ToolError(
                 f"A command has at most {MAX_COMMAND:,} bytes; write a script into a file and run that"
@@ -134,6 +128,16 @@ class Workspace:
                 if os.stat(os.path.join(each, "ended")).st_mtime < oldest:
                     shutil.rmtree(each)
 
+    def _check(self) -> None:
+        """Raises ToolError where no command can be kept; not before one is run, since most teams run none."""
+        if os.name != "posix":
+            raise ToolError("Nothing was run: commands are run on Linux and macOS only")
+        if (self.state + os.sep).startswith(self.folder + os.sep):
+            raise ToolError(
+                f"Nothing was run: what is kept of commands in {self.folder} would lie in it, where they "
+                "could change it. Whoever runs the agent has ANTIPHON_HOME name a folder elsewhere"
+            )
+
     def _fields(self, words: Sequence[str]) -> place.Fields:
         """What is run, and how it is confined."""
         program = self.program(words[0])
@@ -155,7 +159,10 @@ class Workspace:
         return found
 
     def _make(self) -> None:
-        """The folders that commands find, and who they commit as."""
+        """The folders that commands find, and who they commit as; what is old goes."""
+        if not self._cleared:
+            self._cleared = True
+            self.clear()
         os.makedirs(os.path.join(self.state, "home", "tmp"), 0o700, exist_ok=True)
         if not os.path.exists(os.path.join(self.state, "gitconfig")):
             place.write(self.state, "gitconfig", _git_identity().encode())

@@ -76,10 +76,17 @@ def test_seconds_have_bounds(workspace: Workspace) -> None:
 
 
 def test_only_listed_programs_are_run(workspace: Workspace) -> None:
-    allow = ["echo *", "git status", "=env FOO=1 true"]
+    allow = ["echo *", "git status", "env FOO=1 true"]
     assert ran(workspace, ["echo", "a b; ls", "$HOME"], allow).endswith("\na b; ls $HOME\n")
     assert ran(workspace, ["env", "FOO=1", "true"], allow).startswith("exit code 0")
-    for argv in (["rm", "-rf", "."], ["env", "echo", "x"], ["/tmp/echo", "x"], [], [""]):
+    for argv in (
+        ["rm", "-rf", "."],
+        ["env", "FOO=1", "rm"],
+        ["env", "echo", "x"],
+        ["/tmp/echo", "x"],
+        [],
+        [""],
+    ):
         assert ran(workspace, argv, allow).startswith("refused: ")
     assert (
         ran(workspace, ["nosuch", "x"], ["nosuch *"])
@@ -143,8 +150,10 @@ def test_what_is_kept_of_commands_does_not_lie_where_they_write(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "place" / "state"))
     (tmp_path / "place").mkdir()
-    with pytest.raises(ConfigError, match="ANTIPHON_HOME"):
-        Workspace(tmp_path / "place")
+    with pytest.raises(ToolError, match="ANTIPHON_HOME"):
+        told(Workspace(tmp_path / "place"), "true")
+    with pytest.raises(ConfigError, match="is not a folder"):
+        Workspace(tmp_path / "none")
 
 
 def test_a_long_output_is_cut_for_the_model_and_read_by_its_handle(workspace: Workspace) -> None:

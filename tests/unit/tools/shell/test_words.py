@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.tools.shell.words import MAX_COMMANDS, plain_commands, subjects_of
+from antiphon.values.policy import Verbatim
 from tests.unit.tools.shell.lines import BASH, StandIns, line
 
 PLAIN = {
@@ -63,27 +64,26 @@ def test_a_plain_line_is_what_its_commands_are(given: str) -> None:
 
 @pytest.mark.parametrize("given", ITSELF)
 def test_a_line_that_only_the_shell_can_read_stands_for_itself(given: str) -> None:
-    assert subjects_of(given) == ("=" + given,)
+    assert subjects_of(given) == (Verbatim(given),)
 
 
 @pytest.mark.parametrize("given", STARTS)
 def test_no_beginning_covers_a_command_that_starts_what_its_arguments_say(given: str) -> None:
-    assert [each[0] for each in subjects_of(given)] == ["="]
+    assert [type(each) for each in subjects_of(given)] == [Verbatim]
 
 
 def test_of_several_commands_each_is_judged_by_itself() -> None:
-    assert subjects_of("git status && env ls") == ("git status", "=env ls")
+    assert subjects_of("git status && env ls") == ("git status", Verbatim("env ls"))
 
 
 def test_no_text_becomes_a_subject_that_another_one_has() -> None:
-    assert subjects_of("'=env' ls") == ("='=env' ls",)
     assert subjects_of("git 'diff x'") != subjects_of("git diff x")
 
 
 def test_a_line_of_very_many_commands_stands_for_itself() -> None:
     assert len(subjects_of("; ".join(f"ls {number}" for number in range(MAX_COMMANDS)))) == MAX_COMMANDS
     many = "; ".join(f"ls {number}" for number in range(MAX_COMMANDS + 1))
-    assert subjects_of(many) == ("=" + many,)
+    assert subjects_of(many) == (Verbatim(many),)
 
 
 def check_lines(folder: Path, seed: int, count: int) -> None:
@@ -93,7 +93,7 @@ def check_lines(folder: Path, seed: int, count: int) -> None:
     for _ in range(count):
         given = line(chance)
         named = plain_commands(given)
-        if subjects_of(given) == ("=" + given,):
+        if subjects_of(given) == (Verbatim(given),):
             continue
         found = programs.started(given)
         assert all(each in named for each in found), (given, named, found)
