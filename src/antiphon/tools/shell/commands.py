@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -29,6 +30,8 @@ LOOK = 0.05
 """Seconds between two looks at a command that another process's child keeps."""
 TOLD_EVERY = 0.5
 """Seconds between two reports of what a command has written."""
+NOT_RUN = 126
+"""The exit code of what was not run."""
 TOLD = 4_000
 """Characters of a report."""
 _PROGRAM = """
@@ -96,13 +99,16 @@ async def carry_out(folder: str, ctx: ToolContext, *, background: bool) -> Comma
     asked = place.read(folder, "asked")
     if asked is None:
         raise TimeoutError("what was kept of it is gone, or lies on another machine")
-    if place.read(folder, "begun") is None:
+    if await _has_not_begun(folder):
         if place.unpack(asked)["boot"] != [boot()]:
             raise TimeoutError("the machine was started anew, and may have lost that it had begun")
         await _start(folder, ctx, background=background)
     if not background:
         await _ended(folder, ctx)
-    return output_of(folder)
+    found = output_of(folder)
+    if found.why == "refused":
+        raise ToolError(f"Nothing was run: {' '.join(found.told)}")
+    return found
 
 
 async def _start(folder: str, ctx: ToolContext, *, background: bool) -> None:
@@ -117,10 +123,21 @@ async def _start(folder: str, ctx: ToolContext, *, background: bool) -> None:
                 with contextlib.suppress(BrokenPipeError):
                     keeper.stdin.write(b"x")
             raise
-    if place.begin(folder, place.pack({"command": []})):
+    if await _has_not_begun(folder) and place.begin(folder, place.pack({"command": []})):
         # From here on no keeper begins it any more.
         text = (place.read(folder, "fault") or b"").decode(errors="replace").strip()
-        raise ToolError(f"Nothing was run: its keeper could not be started: {text[-500:]}")
+        end = [str(NOT_RUN), "refused", "0", "0", str(time.time())]
+        told = [f"its keeper could not be started: {text[-500:]}"]
+        place.write(folder, "ended", place.pack({"ended": end, "told": told}))
+
+
+async def _has_not_begun(folder: str) -> bool:
+    """Once no keeper is about to begin it, of an agent that was killed meanwhile."""
+    while place.read(folder, "begun") is None:
+        if not is_kept(folder):
+            return place.read(folder, "begun") is None
+        await asyncio.sleep(LOOK)
+    return False
 
 
 def _keeper(folder: str) -> subprocess.Popen[bytes]:

@@ -212,8 +212,6 @@ def _end(found: CommandOutput, seconds: int) -> str:
         return f"ended after {seconds} s, which is all it had; give more seconds, or say background=true"
     if found.why == "stopped":
         return "it was stopped"
-    if found.why == "refused":
-        return "it was not run"
     ended = f"ended by {_signal(-found.code)}" if found.code < 0 else f"exit code {found.code}"
     return f"{ended} after {found.seconds:.0f} s" if found.seconds >= TOLD_SECONDS else ended
 

@@ -12,7 +12,7 @@ import pytest
 from antiphon import Agent, run_sync
 from antiphon.errors import ConfigError, ToolError
 from antiphon.models.script import Script, call
-from antiphon.tools.shell import Workspace, shell_tools
+from antiphon.tools.shell import Workspace, commands, shell_tools
 from antiphon.tools.shell.confinement import Confinement
 from antiphon.tools.shell.keeping import place
 from antiphon.values.tool import ToolContext
@@ -136,6 +136,27 @@ def kept(workspace: Workspace) -> list[list[str]]:
     """What is told of the commands that have begun."""
     told = [place.read(each, "begun") for each in workspace.places()]
     return [place.unpack(each)["command"] for each in told if each is not None]
+
+
+def test_a_keeper_that_does_not_start_has_run_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "_PROGRAM", "raise SystemExit('no keeper today')")
+    with pytest.raises(ToolError, match="Nothing was run: its keeper could not be started: no keeper today"):
+        told(workspace, "touch made")
+    assert not (Path(workspace.folder) / "made").exists()
+
+
+def test_a_keeper_that_has_not_begun_is_waited_for(workspace: Workspace) -> None:
+    """Its agent was killed a moment ago, and another one comes."""
+    folder = workspace.prepare("key", ["bash", "-c", "echo once >> log; cat log"], 20, {})
+
+    async def both() -> list[str]:
+        ctx = ToolContext(idempotency_key="key")
+        outputs = await asyncio.gather(*(commands.carry_out(folder, ctx, background=False) for _ in range(4)))
+        return [each.text for each in outputs]
+
+    assert asyncio.run(both()) == ["once\n"] * 4
 
 
 def test_what_is_not_confined_is_asked_for(workspace: Workspace) -> None:

@@ -24,6 +24,7 @@ LEFT_GRACE = 0.5
 TICK = 0.25
 """Seconds between two looks at what may have changed meanwhile."""
 _CHUNK = 65_536
+_TRIES = 20
 _PIPE = 1 << 20
 """Bytes that a pipe holds at most."""
 _SUBREAPER, _DEATH_SIGNAL = 36, 1
@@ -36,9 +37,7 @@ NOT_RUN = 126
 def main(folder: str) -> None:
     """Keep the command of a folder."""
     lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _alone(lock) or place.read(folder, "begun") is not None:
         return
     asked = place.unpack(place.read(folder, "asked") or b"")
     if sys.platform == "linux":
@@ -58,6 +57,18 @@ def main(folder: str) -> None:
         _say(1, b"ended\n")
     elif guard is not None:
         guard.close()
+
+
+def _alone(lock: int) -> bool:
+    """Whether no other keeper has the command. Who only looks whether one has it holds it for a moment."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.005)
+        else:
+            return True
+    return False
 
 
 class Command:

@@ -10,7 +10,6 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterable
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION = 1
@@ -41,13 +40,13 @@ def prctl(option: int, value: int) -> None:
     _checked(_libc().prctl(option, value, 0, 0, 0))
 
 
-def take_signals(numbers: Iterable[int]) -> None:
+def take_signals(numbers: tuple[int, ...]) -> None:
     """Have signals do what they do by default, in what this process becomes too."""
     for number in numbers:
         _libc().signal(number, None)
 
 
-def restrict(reading: Iterable[str], writing: Iterable[str], *, tcp: bool) -> None:
+def restrict(reading: list[str], writing: list[str], *, tcp: bool) -> None:
     """From now on this process reads and runs only what lies below `reading` and `writing`, changes only what
     lies below `writing`, and without `tcp` neither listens nor connects. Raises OSError.
 
