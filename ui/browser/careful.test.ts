@@ -58,6 +58,7 @@ test("always reaches as far as is chosen: a pattern, one agent, a project, a whi
   const ask = page.locator(".ask");
   await ask.locator("form.reply").focus();
   await page.keyboard.press("Shift+A");
+  await ask.getByText("it is asked each time all the same").waitFor();
   await ask.getByLabel("to: which").selectOption("own");
   const pattern = ask.getByLabel("to: pattern");
   await expect.poll(() => pattern.inputValue()).toBe("eve@example.org");
@@ -96,21 +97,21 @@ test("Escape leaves always, and the call is allowed once from the keyboard", asy
   expect(fake.posted[0]!.body).toEqual({ question: "1/4.c1?", content: "yes" });
 });
 
-test("toolsets stand beside the team as of the record: what they offer, and why they cannot be reached", async () => {
+test("toolsets stand beside the team as of the record: what they offer, and why they are down", async () => {
   const down = fake.frames.find((frame) => frame.changes.some((each) => each.type === "toolset_changed" && each.reason))!;
   fake.frames[down.seq - 1] = { ...down, changes: down.changes.map((each) => (each.type === "toolset_changed" ? { ...each, reason: `gone ${HOSTILE}` } : each)) };
   await live(`?record=${down.seq - 1}`);
   const toolsets = page.getByRole("group", { name: "Toolsets" });
   await toolsets.getByText("1 tool: price").waitFor();
   await page.keyboard.press("ArrowRight");
-  await toolsets.getByText(/cannot be reached: gone <img/).waitFor();
+  await toolsets.getByText(/is down: gone <img/).waitFor();
   await page.getByRole("tab", { name: "Records" }).click();
-  await page.locator(".rec", { hasText: "toolset shop cannot be reached: gone <img" }).waitFor();
+  await page.locator(".rec", { hasText: "toolset shop is down: gone <img" }).waitFor();
   await expect.poll(() => page.locator("img").count()).toBe(0);
   await expect.poll(() => serious(page)).toEqual([]);
 });
 
-test("a team's toolsets say what they offer, that nobody has opened them, or why they cannot be reached", async () => {
+test("a team's toolsets say what they offer, that nobody has opened them, or why they are down", async () => {
   const tool = { name: "price", description: "", effect: "read", parameters: {}, rulings: { "": "allow", open: "allow", guarded: "allow", strict: "deny" } };
   fake.toolsets = [
     { name: "shop", required: false, tools: [tool], reason: "" }, { name: "web", required: true, tools: null, reason: "" },
@@ -118,7 +119,7 @@ test("a team's toolsets say what they offer, that nobody has opened them, or why
   await served(tab, door.root, "/teams", { width: 1280 });
   await page.getByRole("group", { name: "Toolset shop" }).getByText("toolset; 1 tool").waitFor();
   await page.getByRole("group", { name: "Toolset web" }).getByText("its tools are known once a run has opened it; a run does not start without it").waitFor();
-  await page.getByRole("group", { name: "Toolset mail" }).getByText(/cannot be reached: nobody answers <img/).waitFor();
+  await page.getByRole("group", { name: "Toolset mail" }).getByText(/down: nobody answers <img/).waitFor();
   await expect.poll(() => serious(page)).toEqual([]);
   await page.goto(`${door.root}/#/new`);
   const tools = page.getByRole("region", { name: "Tools" });

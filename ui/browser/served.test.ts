@@ -90,6 +90,16 @@ test("who follows a run sees the end of a reply as it grows, until they scroll a
   await expect.poll(() => talk.evaluate((box) => box.scrollTop)).toBe(above);
 });
 
+test("a list in what an agent says is a list, line after line, on a server's page too", async () => {
+  fake = new Fake(recently(fixture("research").frames), Infinity);
+  fake.recorded = fake.frames.length;
+  door.behind = fake;
+  const page = await open(live());
+  const point = page.locator(".said .point", { hasText: "asks its" }).first();
+  await point.waitFor();
+  await expect.poll(() => point.evaluate((each) => [getComputedStyle(each).display, Math.round(each.getBoundingClientRect().height / 20) <= 2])).toEqual(["block", true]);
+});
+
 test("4,000 pieces at once are all drawn", async () => {
   const page = await open(live());
   await until(() => fake.connections === 1);
@@ -171,6 +181,11 @@ test("the server is killed and comes back: the page says so, stays readable, and
   await door.close();
   await page.getByText("Reconnecting.").waitFor();
   await expect.poll(() => record(page)).toBe("7");
+  // It stands as it stood, and says that nothing is known to go on.
+  const node = page.locator(".node.on", { hasText: "Partner" });
+  await expect.poll(() => node.locator(".sub").innerText()).toMatch(/^thinking · (\d+ min )?\d/);
+  await expect.poll(() => node.evaluate((each) => getComputedStyle(each).backgroundColor)).toBe("rgb(255, 255, 255)");
+  await expect.poll(() => node.locator(".sub").innerText()).not.toBe("thinking · 0 s");
   door.behind = fake = new Fake(fake.frames, 30, fake.run);
   await door.open();
   await until(async () => (await record(page)) === "30");
@@ -204,6 +219,23 @@ test("two tabs see the same", async () => {
   await until(async () => (await record(one)) === "27" && (await record(other.page)) === "27");
   expect(other.faults).toEqual([]);
   await other.page.close();
+});
+
+test("a link that is opened in a new tab has the token of the others; without one the page says where to get it", async () => {
+  fake.token = "secret";
+  const context = await browser.newContext();
+  const [first, second] = [await context.newPage(), await context.newPage()];
+  await first.goto(`${door.root}/#${live()}?token=secret`);
+  await first.locator(".turn").first().waitFor();
+  await second.goto(`${door.root}/#${live()}?record=3`);
+  await expect.poll(() => record(second)).toBe("3");
+  expect(second.url()).not.toContain("secret");
+  await context.close();
+  const alone = await browser.newContext();
+  const page = await alone.newPage();
+  await page.goto(`${door.root}/#${live()}`);
+  await page.getByText("This tab has no token that is good here. Open the address that `antiphon serve`").waitFor();
+  await alone.close();
 });
 
 test("a run is stopped, and told something while it works", async () => {

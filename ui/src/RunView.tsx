@@ -72,7 +72,7 @@ export function RunView({ store, name, prefixes, actions, notice, compose }: {
           ))}
         </div>
       </div>
-      <div className="run" data-pane={view.pane}>
+      <div className="run" data-pane={view.pane} data-lost={view.lost}>
         <TeamPane store={store} view={view} />
         <Transcript store={store} view={view} />
         <Inspector store={store} view={view} prefixes={prefixes} />

@@ -47,6 +47,18 @@ test("printed to a terminal or a pipe, a file stays the same: nothing in it woul
   }
 });
 
+test("what a file draws has none of its classes styled by the pages that it lacks", () => {
+  const source = join(import.meta.dirname, "..", "src");
+  const drawn = ["graph", "inspect", "lanes", "parts", "records", "talk"].flatMap((folder) => readdirSync(join(source, folder)).map((each) => join(source, folder, each)));
+  const used = new Set([...drawn, join(source, "Head.tsx"), join(source, "RunView.tsx")].filter((each) => each.endsWith(".tsx"))
+    .flatMap((each) => [...readFileSync(each, "utf8").matchAll(/className=(?:"([^"]*)"|\{`([^`]*)`\})/g)].flatMap(([, plain, made]) => (plain ?? made ?? "").split(/[\s${}?:"]+/))));
+  const bare = (name: string): Set<string> => new Set([...readFileSync(join(source, "styles", `${name}.css`), "utf8").matchAll(/^\.([\w-]+) \{/gm)].map(([, each]) => each!));
+  const [pages, parts, run] = [bare("pages"), bare("parts"), bare("run")];
+  expect(used.size).toBeGreaterThan(60);
+  expect(pages.size).toBeGreaterThan(20);
+  expect([...pages].filter((each) => used.has(each) && !parts.has(each) && !run.has(each))).toEqual([]);
+});
+
 test("no part asks for anything elsewhere", () => {
   for (const name of ["file.js", "file.css"]) {
     const asked = readFileSync(join(BUILT, name), "utf8").match(/(?:fetch|import)\(["'`]https?:|url\(["']?https?:|@import/g);

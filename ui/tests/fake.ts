@@ -52,6 +52,8 @@ export class Fake {
   /** Last-Event-ID of each connection. */
   cursors: number[] = [];
   down = false;
+  /** Who does not bring it is asked for a token; empty: nobody is. */
+  token = "";
   /** Runs in the list beside the five that are always there, newest first. */
   more = 0;
   /** What the list was asked for. */
@@ -59,7 +61,7 @@ export class Fake {
   state = "";
   /** The team that is served; empty for none. */
   team = "research";
-  project = { project: "docs", name: "The handbook", owner: "local", teams: ["research"], runs: 5, files: 1, findings: [] as string[] };
+  project = { project: "docs", name: "The handbook", owner: "local", teams: ["research"], runs: 2, files: 1, findings: [] as string[] };
   rules: unknown[] = [{
     id: "r1", scope: "project", key: "docs", tool: "write_report", verdict: "allow", author: "ada", created_at: 1_700_000_000,
     grant: { arguments: [["path", "reports/*"]], agent: "", until: 0 },
@@ -154,6 +156,10 @@ export class Fake {
     const url = new URL(request.url ?? "/", "http://fake");
     if (url.pathname.startsWith("/teams")) this.queries.push(url.pathname + url.search);
     if (this.down) return void request.socket.destroy();
+    if (this.token && request.headers["sec-fetch-dest"] === "empty" && request.headers.authorization !== `Bearer ${this.token}`) {
+      response.writeHead(401, { "content-type": "application/problem+json" });
+      return void response.end(JSON.stringify({ type: "urn:antiphon:problem:no_token", title: "This needs a token", detail: "Send the header" }));
+    }
     if (request.method !== "GET") return this.take(url.pathname, request, response);
     if (url.pathname === "/session") await this.known;
     const found = this.answer(url);
@@ -173,7 +179,7 @@ export class Fake {
       number: 5, summary: { seq: this.recorded, activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2, models: ["openai:gpt-4.1-mini"] },
     };
     const others = OTHERS.map(([state, team, title, tokens, cost], index) => ({
-      ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,
+      ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, project: index % 2 ? "docs" : "", updated_at: line.updated_at - 400 * (index + 1) ** 2,
     }));
     const agents = ["Partner", "Principal", "Reader"].map((name) => ({
       name, description: `the ${name}`, model: "", can_call: null, usd_per_token: 8e-6,

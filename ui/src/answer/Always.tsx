@@ -21,8 +21,10 @@ export function reach(arguments_: [string, string][], agent: string, seconds: nu
 }
 
 /** asked: the arguments, JSON, as they would be allowed now. project: what the run is a part of; empty for nothing. */
-export function Always({ tool, agent, asked, project, busy, send, leave }: {
+export function Always({ tool, agent, asked, project, busy, exposed, send, leave }: {
   tool: string; agent: string; asked: string; project: string; busy: boolean;
+  /** It was shown something untrusted and something private, and so asks each time. */
+  exposed: boolean;
   send(more: Partial<AnswerBody>): void; leave(): void;
 }) {
   const values = valuesOf(asked);
@@ -39,8 +41,8 @@ export function Always({ tool, agent, asked, project, busy, send, leave }: {
   const empty = patterns.some(([, pattern]) => !pattern);
   const misses = patterns.filter(([name, pattern]) => pattern && !fits(pattern, values[name])).map(([name]) => name);
   return (
-    <fieldset className="always" onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); leave(); } }}>
-      <legend className="label">Always allow <code>{line(tool, 60)}</code></legend>
+    <div className="always" role="group" aria-label={`Always allow ${line(tool, 60)}`} onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); leave(); } }}>
+      <p className="strong">Always allow <code>{line(tool, 60)}</code></p>
       {Object.entries(values).map(([name, value]) => {
         const way = ways[name] ?? "any";
         const wide = around(value);
@@ -70,13 +72,14 @@ export function Always({ tool, agent, asked, project, busy, send, leave }: {
           {SPANS.map(([told, span]) => <option key={told} value={span}>{told}</option>)}</select>
       </div>
       {patterns.some(([, pattern]) => /[*?]/.test(pattern)) && <p className="faint sm"><code>*</code> stands for any text, also over several folders, and <code>?</code> for one sign. A path with <code>..</code> in it is never meant.</p>}
+      {exposed && <p className="row sm kt k-human"><Glyph shape="human" /><span>This agent was shown something untrusted and something private: it is asked each time all the same. What you allow here holds for others.</span></p>}
       {misses.length > 0 && <p className="row sm kt k-human" role="status"><Glyph shape="human" />This call is allowed, and the next like it is asked again: {misses.map((each) => visible(each)).join(", ")}{" "}
         {misses.length === 1 ? "does" : "do"} not fit.</p>}
       <div className="row">
         <button className="btn ink" type="button" disabled={busy || empty} onClick={() => send(reach(patterns, mine ? agent : "", seconds, scope))}>{busy ? "Sent" : "Always allow"}</button>
-        <button className="btn plain" type="button" onClick={leave}>Only this time</button>
+        <button className="btn plain" type="button" onClick={leave}>Leave it</button>
       </div>
-    </fieldset>
+    </div>
   );
 }
 

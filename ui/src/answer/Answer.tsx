@@ -11,13 +11,15 @@ import { visible } from "../state/words";
 type Way = "asked" | "edit" | "diff";
 
 /** How a question is answered: words or one of its options; an approval with yes, no, an edit or for good; an outside call with its result. */
-export function Answer({ kind, question, asked, options, schema: given, outside = false, tool = "", agent = "", project = "", late = "", leave, send, drafted }: {
+export function Answer({ kind, question, asked, options, schema: given, outside = false, tool = "", agent = "", exposed = false, project = "", late = "", leave, send, drafted }: {
   kind: string; question: string; asked: string; options: string[]; schema?: Schema | undefined;
   /** It is the call of a tool that whoever answers does: the answer is its result, and it may have failed. */
   outside?: boolean;
   /** Of an approval: the tool, and the agent that would call it. */
   tool?: string | undefined;
   agent?: string | undefined;
+  /** What that was shown makes it ask each time. */
+  exposed?: boolean | undefined;
   /** What its run is a part of, where a permission can be remembered too; empty for nothing. */
   project?: string | undefined;
   /** Who has answered what meanwhile; what was drafted here stays until it is left. */
@@ -117,14 +119,14 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
           <textarea className="field" rows={3} autoFocus={denying} value={words} onChange={(event) => setWords(event.target.value)} /></label>)}
       {wrong && <p className="kt k-error sm" role="alert">{wrong}</p>}
       {approval && always && !denying && (
-        <Always tool={tool} agent={agent} asked={changed ? json : asked} project={project} busy={sent || told !== ""}
+        <Always tool={tool} agent={agent} asked={changed ? json : asked} project={project} exposed={exposed} busy={sent || told !== ""}
           send={(more) => allow("always", more)} leave={() => setAlways(false)} />)}
-      <div className="acts">
+      {!(approval && always && !denying) && <div className="acts">
         {approval || kind === "limit"
           ? <>
               <button className="btn ink" type="button" disabled={sent || told !== ""} onClick={() => allow("yes")}>{sent ? "Sent" : changed ? "Allow as edited" : "Allow"}<kbd>A</kbd></button>
               <button className="btn" type="button" disabled={sent || told !== ""} onClick={deny}>{denying ? "Deny with this reason" : "Deny"}<kbd>{denying ? "⌘↵" : "D"}</kbd></button>
-              {approval && <button className="btn plain" type="button" aria-expanded={always} disabled={sent || told !== ""} onClick={() => setAlways(!always)}>Always<kbd>⇧A</kbd></button>}
+              {approval && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => setAlways(true)}>Always<kbd>⇧A</kbd></button>}
             </>
           : options.length
             ? options.map((each, index) => <button key={each} className="btn" type="button" disabled={sent || told !== ""} onClick={() => post(each)}>
@@ -134,7 +136,7 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
                 {outside && <button className="btn" type="button" disabled={sent || told !== ""} onClick={fail}>{denying ? (sent ? "Sent" : "Say that it failed") : "It failed"}<kbd>{denying ? "⌘↵" : "D"}</kbd></button>}
                 {outside && denying && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => setDenying(false)}>Back to the result</button>}
               </>}
-      </div>
+      </div>}
     </form>
   );
 }

@@ -16,9 +16,10 @@ export function Toolsets({ view: { run } }: { view: View }) {
       <ul className="why sm">
         {shown.map(({ name, tools, reason }) => (
           <li key={name}><Glyph shape={reason ? "error" : "tool"} />
-            <span className="cut" title={line(tools.join(", "), 1_000)}>{line(name, 40)}{" "}
-              {reason ? <span className="kt k-error">cannot be reached: {line(reason, 160)}</span> : <span className="faint">{plural(tools.length, "tool")}: {line(tools.join(", "), 160)}</span>}
-            </span></li>))}
+            {reason
+              ? <span>{line(name, 40)} <span className="kt k-error">is down: {line(reason, 160)}</span></span>
+              : <span className="cut" title={line(tools.join(", "), 1_000)}>{line(name, 40)} <span className="faint">{plural(tools.length, "tool")}: {line(tools.join(", "), 160)}</span></span>}
+          </li>))}
         {all.length > FEW && <li><span /><span className="faint">and {plural(all.length - FEW, "toolset")} more</span></li>}
       </ul>
     </div>

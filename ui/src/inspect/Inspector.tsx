@@ -6,7 +6,7 @@ import { asking, asksPerson, failed, kindOf, nameOf, nested, within } from "../s
 import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
 import { lasted, line, plural, visible } from "../state/words";
-import { BY_LABELS, Exposed, Fields } from "../talk/Ask";
+import { Exposed, Fields } from "../talk/Ask";
 import { Brought, ofEnd } from "../talk/Brought";
 import { Progress } from "../talk/Progress";
 import { openingOf } from "../talk/items";
@@ -73,7 +73,7 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
   const turn = run.turn(effect.activation, effect.turn);
   const approval = run.effect(`${effect.id}?`);
   const asks = effect.rule || approval?.rule;
-  const approvedBy = [effect, approval].find((each) => each?.rule === BY_LABELS);
+  const asked = effect.purpose === "approval" ? effect : approval;
   const [tool, inside] = [within(effect.id), insideOf(run, effect)];
   const result = effect.end ? (effect.content.text ? effect.content : { text: effect.reason }) : {};
   return (
@@ -109,7 +109,7 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
               <button className="link" onClick={() => store.select(approval.id)}>{approval.id}</button> asked
               {approval.end ? `, answered after ${lasted(approval.ended - approval.began)}` : ", still open"}</span></li>}
           </ul>
-          {approvedBy && <Exposed effect={approvedBy} store={store} view={view} />}
+          {asked && <Exposed effect={asked} store={store} view={view} />}
         </Section>
       )}
       {inside.length > 0 && <Section title="What it began in its middle" more={plural(inside.length, "effect")}>

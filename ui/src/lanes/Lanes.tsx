@@ -23,7 +23,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
   const width = useSize(strip);
   const theme = useTheme();
   const { whole, run, history } = view;
-  const moving = view.connected && whole.requests.some((id) => !whole.effect(id)!.end);
+  const moving = (view.connected || view.lost) && whole.requests.some((id) => !whole.effect(id)!.end);
   const until = view.live && moving ? Math.max(view.now, whole.at) : whole.at;
   const right = moving ? until + (until - whole.began) * 0.06 : until;
 
@@ -111,7 +111,9 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
 
   const marks = width ? ticks(time, Math.max(3, Math.floor(width / 74))) : [];
   const headX = x(scale, head);
-  const folds = time.gaps.map(([start, stop]) => x(scale, (start + stop) / 2)).filter((at) => Math.abs(at - headX) > 64);
+  // Where its flag stands: that stays in sight whole, and nothing else is written there.
+  const flagX = Math.max(22, Math.min(headX, width - 26));
+  const folds = time.gaps.map(([start, stop]) => x(scale, (start + stop) / 2)).filter((at) => Math.abs(at - flagX) > 64);
   return (
     <section className="pane p-lanes" aria-label="Lanes" id="pane-lanes">
       <Transport store={store} view={view} />
@@ -123,13 +125,13 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
             <canvas ref={overview} className="over" style={{ height: OVERVIEW }} aria-hidden="true" />
             <div className="ruler" aria-hidden="true">
               {marks.map((each) => [each, x(scale, each)] as const)
-                .filter(([, at]) => at >= 0 && at < width - 16 && Math.abs(at - headX) > 42 && folds.every((fold) => Math.abs(at - fold) > 42))
+                .filter(([, at]) => at >= 0 && at < width - 16 && Math.abs(at - flagX) > 42 && folds.every((fold) => Math.abs(at - fold) > 42))
                 .map(([each, at]) => <span key={each} style={{ left: at }}>{lasted(each - whole.began).replace(".0 s", " s")}</span>)}
               {time.gaps.map(([start, stop]) => [start, stop, x(scale, (start + stop) / 2)] as const)
-                .filter(([, , at]) => Math.abs(at - headX) > 64)
+                .filter(([, , at]) => Math.abs(at - flagX) > 64)
                 .map(([start, stop, at]) => <span key={start} className="fold" style={{ left: at }}>⋯ {lasted(stop - start)} ⋯</span>)}
               {headX >= 0 && headX <= width && (
-                <b style={{ left: Math.max(22, Math.min(headX, width - 26)) }}>{view.live && moving ? "now" : `+${lasted(head - whole.began)}`}</b>
+                <b style={{ left: flagX }}>{view.live && moving ? "now" : `+${lasted(head - whole.began)}`}</b>
               )}
             </div>
           </div>

@@ -35,6 +35,7 @@ export function Parked({ api, info, run, session, resume }: { api: Api; info: Ru
   const gone = session.writes && info.team !== "" && shown.value === undefined && shown.error !== "";
   const effects = Object.fromEntries((shown.value?.agents ?? []).flatMap((each) => [...each.tools, ...each.toolsets.flatMap((one) => one.tools ?? [])]).map((each) => [each.name, each.effect]));
   const flight = inFlight(run, effects);
+  const many = [...run.effects.values()].filter((each) => !each.end && (each.kind === "model" || each.kind === "tool" || asksPerson(each))).length;
   return (
     <div className={`notice parked ${gone ? "k-human" : ""}`} role="status"><Glyph shape={gone ? "human" : "wait"} />
       <div className="grow">
@@ -42,7 +43,7 @@ export function Parked({ api, info, run, session, resume }: { api: Api; info: Ru
           ? <p><b className="strong">Parked, and cannot be resumed here.</b> {sentence(line(shown.error, 200))} It can be read, scrubbed and exported. Serve its team to go on:{" "}
             <code>antiphon serve {visible(info.team)}=…</code></p>
           : <p><b className="strong">Parked.</b> Nobody drives this run. Nothing is lost: what has ended is not repeated. {line(info.reason, 200)}</p>}
-        {flight.length > 0 && <details><summary>{plural(flight.length, "thing")} in flight</summary><ul>{flight.map((each, index) => <li key={index}>{each}</li>)}</ul></details>}
+        {flight.length > 0 && <details><summary>{plural(many, "thing")} in flight</summary><ul>{flight.map((each, index) => <li key={index}>{each}</li>)}</ul></details>}
       </div>
       {session.writes && !info.team && (
         <label className="row"><span className="sr">Whose it is</span><select className="field" value={chosen} onChange={(event) => choose(event.target.value)}>

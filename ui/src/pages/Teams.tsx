@@ -40,7 +40,7 @@ const Tool = ({ tool }: { tool: ToolView }) => (
 /** How a toolset stands, in a few words. */
 export function offered({ tools, reason, required }: ToolsetView): string {
   const needed = required ? "; a run does not start without it" : "";
-  if (reason) return `toolset; cannot be reached: ${line(reason, 200)}${needed}`;
+  if (reason) return `toolset; down: ${line(reason, 200)}${needed}`;
   return tools === null ? `toolset; its tools are known once a run has opened it${needed}` : `toolset; ${plural(tools.length, "tool")}${needed}`;
 }
 

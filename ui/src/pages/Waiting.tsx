@@ -78,7 +78,7 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
               ? <>{!isOutside(item.question) && <Fields json={item.question.arguments ?? ""} />}<GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
               : <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
                   options={item.question.kind === "question" ? (item.question.options ?? []) : []} schema={(item.question.schema as Schema | null) ?? undefined}
-                  outside={isOutside(item.question)} project={about.value?.project} tool={item.question.tool} agent={item.question.agent}
+                  outside={isOutside(item.question)} project={about.value?.project} tool={item.question.tool} agent={item.question.agent} exposed={item.question.rule === "labels"}
                   late={late} leave={() => { keep(undefined); choose(""); }} drafted={drafting}
                   send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />}
           </div>

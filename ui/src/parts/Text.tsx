@@ -50,7 +50,7 @@ function lines(block: string): ReactNode[] {
     const heading = /^#{1,6} (.*)$/.exec(each);
     const item = /^\s*[-*] (.*)$/.exec(each);
     if (heading) return <p key={index} className="strong">{inline(heading[1]!)}</p>;
-    if (item) return <p key={index} className="item">{inline(item[1]!)}</p>;
+    if (item) return <p key={index} className="point">{inline(item[1]!)}</p>;
     return each.trim() ? <p key={index}>{inline(each)}</p> : null;
   });
 }

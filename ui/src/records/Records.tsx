@@ -57,7 +57,7 @@ export function told(change: ChangeFrame): string {
     case "run_resumed":
       return change.origin ? `forked from ${line(change.origin, 40)} at its record ${change.seq ?? 0}` : name;
     case "toolset_changed":
-      return `toolset ${line(change.name, 40)} ${change.reason ? `cannot be reached: ${line(change.reason, 120)}` : `offers ${plural((change.tools ?? []).length, "tool")}`}`;
+      return `toolset ${line(change.name, 40)} ${change.reason ? `is down: ${line(change.reason, 120)}` : `offers ${plural((change.tools ?? []).length, "tool")}`}`;
     case "data_changed":
       return `${name}: ${line(Object.keys({ ...change.set, ...change.append, ...change.left_out }).join(", "), 80)}`;
     default:

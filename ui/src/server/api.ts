@@ -105,7 +105,8 @@ export class Api {
   }
 }
 
-/** The token that came in the address, or that is given for what did; kept for this tab, and both taken out of the address. */
+/** The token that came in the address, or that is given for what did, or that another tab has; kept for this tab, and taken out of the
+ * address. Empty without any. */
 export async function tokenOf(): Promise<string> {
   const [, name, text] = /[#&?](token|opening)=([^&]+)/.exec(location.hash) ?? [];
   if (name && text) {
@@ -114,7 +115,37 @@ export async function tokenOf(): Promise<string> {
     const token = name === "token" ? given : await exchanged(given);
     if (token) sessionStorage.setItem("antiphon-token", token);
   }
-  return sessionStorage.getItem("antiphon-token") ?? "";
+  const known = sessionStorage.getItem("antiphon-token") ?? (await fromOthers());
+  if (known) {
+    sessionStorage.setItem("antiphon-token", known);
+    tellOthers(known);
+  }
+  return known;
+}
+
+/** Milliseconds that other tabs have to answer. */
+const PATIENCE = 200;
+const CHANNEL = "antiphon-token";
+
+/** The token that another tab of this server's page has: who opens a link in a new one has it too, as long as one is open. */
+function fromOthers(): Promise<string> {
+  return new Promise((done) => {
+    const channel = new BroadcastChannel(CHANNEL);
+    const end = (token: string): void => {
+      window.clearTimeout(timer);
+      channel.close();
+      done(token);
+    };
+    const timer = window.setTimeout(() => end(""), PATIENCE);
+    channel.onmessage = ({ data }: MessageEvent<{ token?: unknown }>) => { if (typeof data?.token === "string") end(data.token); };
+    channel.postMessage("who has it?");
+  });
+}
+
+/** Answer tabs that ask, which are of this origin: nothing but this page runs there. */
+function tellOthers(token: string): void {
+  const channel = new BroadcastChannel(CHANNEL);
+  channel.onmessage = ({ data }: MessageEvent<unknown>) => { if (data === "who has it?") channel.postMessage({ token }); };
 }
 
 /** The token for what the browser was opened with; that is good once. Empty when it was used, or the server is gone. */

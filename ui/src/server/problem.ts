@@ -26,6 +26,11 @@ export async function refusal(response: Response): Promise<Refused> {
 /** What a browser says when nobody is at the other end says nothing to its reader. */
 const AWAY = "The server does not answer. Is it still running, and is this its address?";
 
-export const reason = (error: unknown): string =>
-  error instanceof Refused ? error.told : error instanceof TypeError && /fetch|network|load failed/i.test(error.message) ? AWAY
-    : error instanceof Error ? error.message : String(error);
+/** What the server says of it is for programs. */
+const NO_TOKEN = "This tab has no token that is good here. Open the address that `antiphon serve` or `antiphon ui` printed, token and all";
+
+export function reason(error: unknown): string {
+  if (error instanceof Refused) return error.code === "no_token" ? NO_TOKEN : error.told;
+  if (error instanceof TypeError && /fetch|network|load failed/i.test(error.message)) return AWAY;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -60,6 +60,9 @@ export function doing(run: Run, activation: Activation, now: number, parked = fa
   return parked && found.state === "open" && found.kind !== "human" ? { kind: "wait", state: "waits", text: "parked" } : found;
 }
 
+/** How long a person was waited for: of seconds nobody needs the tenths. */
+const waited = (seconds: number): string => (seconds < 60 ? `${Math.max(0, Math.floor(seconds))} s` : lasted(seconds));
+
 function atWork(run: Run, activation: Activation, now: number): Doing {
   if (activation.number === 0) {
     const open = run.requests.some((id) => !run.effects.get(id)!.end);
@@ -68,7 +71,7 @@ function atWork(run: Run, activation: Activation, now: number): Doing {
   const open = openOf(run, activation);
   const since = (effect: Effect): string => lasted(now - effect.began);
   const ask = open.find(asksPerson);
-  if (ask) return { kind: "human", state: "open", text: `asks you · ${since(ask)}` };
+  if (ask) return { kind: "human", state: "open", text: `asks you · ${waited(now - ask.began)}` };
   const joined = open.find((each) => each.purpose === "joined");
   if (joined) return { kind: "human", state: "waits", text: `waits for you too · ${since(joined)}` };
   const model = open.find((each) => each.kind === "model");
@@ -88,7 +91,7 @@ function atWork(run: Run, activation: Activation, now: number): Doing {
 /** The state of the whole run: a word, and its kind. */
 export function stateOf(run: Run, now: number): { kind: Kind; word: string; more: string } {
   const ask = run.asked[0] ? run.effect(run.asked[0]) : undefined;
-  if (ask) return { kind: "human", word: "Asks you", more: now > ask.began ? lasted(now - ask.began) : "" };
+  if (ask) return { kind: "human", word: "Asks you", more: now > ask.began ? waited(now - ask.began) : "" };
   if (run.drained) return { kind: "wait", word: "Parked", more: "" };
   const requests = run.requests.map((id) => run.effect(id)!);
   if (requests.some((each) => !each.end)) return { kind: "agent", word: "Running", more: "" };

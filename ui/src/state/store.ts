@@ -19,6 +19,8 @@ export interface View {
   live: boolean;
   /** The run goes on, and this page hears of it. */
   connected: boolean;
+  /** This page heard of it, and does not any more: what seems to go on is how it stood then. */
+  lost: boolean;
   /** Nobody drives it: nothing goes on, and time stands still. */
   parked: boolean;
   /** The instant that is now, Unix seconds. */
@@ -42,6 +44,8 @@ export class Store {
   private finding = false;
   private timer = 0;
   private connected = false;
+  /** When the page was cut off, Unix seconds; 0 for never. */
+  private cutOff = 0;
   private parked = false;
   private grown = false;
   private listeners = new Set<() => void>();
@@ -69,6 +73,7 @@ export class Store {
   setConnected(connected: boolean): void {
     if (connected === this.connected) return;
     this.connected = connected;
+    this.cutOff = connected ? 0 : this.clock;
     this.changed();
   }
 
@@ -167,6 +172,11 @@ export class Store {
     if (this.connected && !this.parked && this.at === null) this.changed();
   }
 
+  /** The server's, Unix seconds. */
+  private get clock(): number {
+    return Date.now() / 1000 + this.skew;
+  }
+
   private changed(): void {
     this.view = null;
     this.grown = false;
@@ -178,9 +188,10 @@ export class Store {
     const seq = this.at ?? history.seq;
     const run = history.at(seq);
     const live = this.at === null;
-    const now = live && this.connected && !this.parked ? Date.now() / 1000 + this.skew : run.at;
+    // Who was cut off sees it as it was at that instant: nothing jumps back.
+    const now = live && !this.parked ? (this.connected ? this.clock : this.cutOff) : run.at;
     return {
-      run, whole: history.latest, history, seq, live, connected: this.connected, parked: live && this.parked, now: Math.max(now, run.at),
+      run, whole: history.latest, history, seq, live, connected: this.connected, lost: live && this.cutOff > run.at && !this.parked, parked: live && this.parked, now: Math.max(now, run.at),
       effect: this.effect || first(run), chosen: this.effect !== "", tab: this.tab, pane: this.pane, playing: this.timer !== 0,
       finding: this.finding,
     };

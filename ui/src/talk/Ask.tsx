@@ -7,9 +7,9 @@ import { useParsed } from "../parts/parsed";
 import { useActions, useSchema } from "../server/actions";
 import { commandOf, useSession } from "../server/session";
 import { asking } from "../state/doing";
-import type { Effect } from "../state/run";
+import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
-import { shownTo } from "../state/labels";
+import { shownTo, type Source } from "../state/labels";
 import { lasted, line, visible } from "../state/words";
 
 /** What a person is asked, or was: open it is a card, answered a line. */
@@ -51,11 +51,11 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
       </header>
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
-        {effect.rule === BY_LABELS && <Exposed effect={effect} store={store} view={view} />}
+        <Exposed effect={effect} store={store} view={view} />
         {outside && <OutsideCall effect={effect} />}
         {actions?.answer && view.live
           ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} outside={outside !== null} project={actions.project}
-              tool={effect.name} agent={view.run.activation(effect.activation)?.agent}
+              tool={effect.name} agent={view.run.activation(effect.activation)?.agent} exposed={exposure(view.run, effect).length > 0}
               late={late ? `${effect.by ? line(effect.by, 40) : "Somebody"}: ${said}.` : ""} leave={() => leave(true)} drafted={drafted}
               schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
               send={actions.answer} />
@@ -71,13 +71,21 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
 }
 
 /** As a rule names itself: what the agent was shown wants a person asked. */
-export const BY_LABELS = "labels";
+const BY_LABELS = "labels";
+/** Shown all of these, an agent asks before whatever acts. */
+const EXPOSED = ["private", "untrusted"];
 const SAYS: Record<string, string> = { untrusted: "untrusted, which a stranger may have written", private: "private, which must not get out" };
 
-/** What an agent was shown before it asked, where its labels are why it asks. */
+/** What the agent of an approval had been shown, where that makes it ask; nothing where it does not. */
+function exposure(run: Run, effect: Effect): Source[] {
+  const asker = run.activation(effect.activation);
+  const sources = asker && effect.purpose === "approval" ? shownTo(run, asker, effect.start) : [];
+  return effect.rule === BY_LABELS || EXPOSED.every((label) => sources.some((each) => each.label === label)) ? sources : [];
+}
+
+/** What an agent was shown before it asked, where its labels are why it asks, or would be if nothing else were. */
 export function Exposed({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
-  const asker = view.run.activation(effect.activation);
-  const sources = asker ? shownTo(view.run, asker, effect.start) : [];
+  const sources = exposure(view.run, effect);
   if (!sources.length) return null;
   return (
     <ul className="why sm" aria-label="What it was shown">
