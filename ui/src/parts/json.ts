@@ -1,6 +1,7 @@
 // JSON read in slices: megabytes that are parsed in one go keep the page from drawing, and whoever reads from scrolling.
-/** Characters that are parsed in one go. */
-export const SLICE = 65_536;
+/** Characters that are parsed in one go: some milliseconds on a slow machine. A longer text is parsed in slices of SLICE. */
+export const WHOLE = 524_288;
+const SLICE = 65_536;
 /** Milliseconds of work after which others have their turn. */
 const TASK = 12;
 
@@ -24,11 +25,12 @@ interface Open {
 }
 
 /** What `JSON.parse` gives, in tasks that are short however long the text is; a text in it is not cut. Throws SyntaxError as that does. */
-export async function parsed(text: string, slice = SLICE, pause = rest): Promise<unknown> {
+export async function parsed(text: string, slice = SLICE, pause = rest, whole = slice === SLICE ? WHOLE : slice): Promise<unknown> {
+  if (text.length <= whole) return JSON.parse(text) as unknown;
   const open: Open[] = [];
   let began = performance.now();
   let looked = 0;
-  for (let at = 0; text.length > slice && at < text.length; at++) {
+  for (let at = 0; at < text.length; at++) {
     if (at - looked > slice) {
       looked = at;
       if (performance.now() - began > TASK) {
