@@ -28,7 +28,7 @@ from antiphon.models.script import call, finish
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.provider import ScriptedProvider
 from antiphon.values.model import Reply, Usage
-from antiphon.values.policy import Grant, Policy, covers
+from antiphon.values.policy import CallSubject, Grant, Policy, covers
 from antiphon.values.progress import FileLocation
 from antiphon.values.tool import tool_from
 from antiphon.view.frames import FrameReader
@@ -439,7 +439,9 @@ def fitting() -> list[tuple[str, Any, bool]]:
         (
             pattern,
             value,
-            covers(Grant((("a", pattern),)), "", msgspec.json.encode({"a": value}).decode(), 0.0),
+            covers(
+                Grant((("a", pattern),)), "", CallSubject(msgspec.json.encode({"a": value}).decode()), 0.0
+            ),
         )
         for pattern in PATTERNS
         for value in VALUES

@@ -22,7 +22,8 @@ export function around(value: unknown): string {
 /** Whether a value fits a pattern, as the runtime compares them. */
 export function fits(pattern: string, value: unknown): boolean {
   const text = textOf(value);
-  return isLarge(value) || leadsUp(text) ? text === pattern : matcher(pattern).test(text);
+  if (text === pattern || text === pattern.replace(/\[([*?[])\]/g, "$1")) return true;
+  return !isLarge(value) && !leadsUp(text) && matcher(pattern).test(text);
 }
 
 function matcher(pattern: string): RegExp {
