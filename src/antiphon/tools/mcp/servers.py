@@ -87,6 +87,11 @@ class McpServer(Struct, frozen=True):
         return tuple([each.reveal() for each in (*self.env.values(), *self.headers.values())])
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """The same for all connections to one server, whatever the credentials."""
+        return self.command, self.args, self.cwd, self.url
+
+    @property
     def key(self) -> tuple[object, ...]:
         """The same for servers that one session serves: same program or address, same credentials."""
         said = asdict(self)

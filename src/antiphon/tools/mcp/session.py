@@ -48,6 +48,8 @@ from antiphon.values.secret import shown
 from antiphon.values.tool import Tool, ToolContext
 from antiphon.values.tool.toolset import ProviderLost, ToolsetLink
 
+MAX_SESSIONS = 8
+"""Connections to one server in an event loop: one for each of its users' credentials."""
 LOOK_SECONDS = 60.0
 """How often a server is asked what it offers, whatever it says by itself; who does not answer is gone."""
 LIST_SECONDS = 20.0
@@ -64,6 +66,7 @@ ASK_AGAIN = 0.25
 SUCCESSOR_SECONDS = 30.0
 """How long it is waited for another connection, to give a server the answers that it asked for."""
 _KEPT_AS = "antiphon_mcp_sessions"
+_OPEN_AS = "antiphon_mcp_open"
 ASKED_BACK = "asked back"
 """The step under which it is on record what a server asks back."""
 _ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
@@ -84,6 +87,15 @@ def sessions_here() -> dict[Any, McpSession]:
     found: dict[Any, McpSession] | None = getattr(loop, _KEPT_AS, None)
     if found is None:
         found = loop.antiphon_mcp_sessions = {}
+    return found
+
+
+def _open_here() -> set[McpSession]:
+    """The connections of the running event loop that are not closed; kept on the loop."""
+    loop: Any = asyncio.get_running_loop()
+    found: set[McpSession] | None = getattr(loop, _OPEN_AS, None)
+    if found is None:
+        found = loop.antiphon_mcp_open = set()
     return found
 
 
@@ -108,8 +120,13 @@ class McpSession:
 
     async def start(self) -> list[Tool]:
         """Connect; what it offers. Raises ToolError with why it cannot be used."""
+        here = _open_here()
+        if sum(each._server.place == self._server.place for each in here) >= MAX_SESSIONS:
+            raise ToolError(f"{MAX_SESSIONS} connections to it are open, with other credentials")
+        here.add(self)
         name = f"mcp server {self._server.name}"
         self._task = asyncio.get_running_loop().create_task(self._live(), name=name)
+        self._task.add_done_callback(lambda _: here.discard(self))
         return await self._ready
 
     async def stop(self) -> None:

@@ -5,15 +5,18 @@ import os
 import select
 import socket
 import sys
+from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
 
 from antiphon import Agent, open_run
-from antiphon.errors import ToolsetUnavailable
+from antiphon.errors import ToolError, ToolsetUnavailable
 from antiphon.kernel.run.toolsets.provider import close_unused
 from antiphon.models.script import Script, call
 from antiphon.tools.mcp import McpServer, mcp_toolset
+from antiphon.tools.mcp.session import MAX_SESSIONS
+from antiphon.tools.mcp.visit import visited
 from tests.unit.tools.mcp.conftest import FREE, PATIENCE, peer, play, shop
 
 
@@ -210,3 +213,25 @@ def test_nothing_of_the_sdk_is_imported_before_a_server_is_connected():
         "mcp_toolset(McpServer('a', 'x')); sys.exit(bool({'mcp', 'pydantic', 'anyio'} & sys.modules.keys()))"
     )
     assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]) == 0
+
+
+@pytest.mark.slow
+def test_so_many_connections_to_one_server_are_open_and_no_more():
+    """Each with credentials of its own; another server has connections of its own."""
+
+    def user(number, how="honest"):
+        return visited(peer(how, env={"TOKEN": f"t{number}"}))
+
+    async def work():
+        async with AsyncExitStack() as stack:
+            first = user(0)
+            await first.__aenter__()
+            for number in range(1, MAX_SESSIONS):
+                await stack.enter_async_context(user(number))
+            with pytest.raises(ToolError, match="8 connections to it are open, with other credentials"):
+                await stack.enter_async_context(user(MAX_SESSIONS))
+            await stack.enter_async_context(user(MAX_SESSIONS, "another"))
+            await first.__aexit__(None, None, None)
+            assert len(await stack.enter_async_context(user(MAX_SESSIONS))) == 2
+
+    asyncio.run(work())
