@@ -24,6 +24,7 @@ from tests.promises.crash_scenarios import (
     SINGLE,
     TOOLSETS,
 )
+from tests.promises.mcp_scenario import INSTALLED, MCP
 
 MODES = ["at once", "deferred"]
 
@@ -71,6 +72,21 @@ def test_a_sample_of_tools_that_ask_in_their_middle(tmp_path):
 def test_a_sample_of_tools_whose_provider_changes_dies_and_comes_back(commit, tmp_path):
     report = enumerate_crashes(TOOLSETS, tmp_path, commit=commit, every=5)
     assert not report.bad, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not INSTALLED, reason="the extra mcp is not installed")
+def test_a_sample_of_a_real_mcp_server_whose_tools_are_found_by_a_search(tmp_path):
+    report = enumerate_crashes(MCP, tmp_path, commit="at once", every=9)
+    assert not report.bad, str(report)
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not INSTALLED, reason="the extra mcp is not installed")
+def test_a_real_mcp_server_whose_client_is_killed_everywhere(tmp_path):
+    report = enumerate_crashes(MCP, tmp_path, commit="deferred", every=2)
+    assert not report.bad, str(report)
+    assert report.points >= 30
 
 
 @pytest.mark.slow

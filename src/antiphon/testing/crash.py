@@ -42,6 +42,7 @@ from antiphon.kernel.run.forks.fork import fork
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
+from antiphon.kernel.run.toolsets.provider import close_unused
 from antiphon.models.script import Line, Script
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.points import Points, SynchronousJournal, count_effects, mark_effects
@@ -348,6 +349,8 @@ class _Stage:
         finally:
             armed.clear()
             await journal.close()
+            # Providers of toolsets outlive a run, and may have processes of their own.
+            await close_unused()
 
     async def _drive(self, run: Run, journal: SynchronousJournal) -> None:
         scenario, run_id = self._scenario, run.run_id

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.journal.port import Journal
+from antiphon.kernel.context.tool_search import SEARCH_TOOLS
 from antiphon.kernel.facts.events import (
     CallEffect,
     EffectFinished,
@@ -37,6 +38,11 @@ IN_DOUBT = "it may or may not have taken effect"
 @tool(effect="idempotent")
 async def _step() -> None:
     """A step of an action, as far as its contract goes: what a crash cut off is run again."""
+
+
+@tool(effect="read")
+async def _search() -> None:
+    """The kernel's own search of tools, as far as its contract goes."""
 
 
 _ID = re.compile(rb"\b[0-9a-f]{32}\b")
@@ -133,6 +139,7 @@ async def judge(
     """Everything that is wrong with a run that has been seen through; empty when nothing is."""
     tools = {each.name: each for agent in agents for each in own_tools(agent)}
     reading = {name for name, each in tools.items() if not each.has_side_effects}
+    reading |= {SEARCH_TOOLS} - tools.keys()
     wrong = []
     try:
         await check_run(journal, run_id, reading=reading)
@@ -187,6 +194,7 @@ async def _repeated(
     started: dict[str, Tool] = {}
     offered: dict[str, Tool] = {}
     ends: dict[str, EffectFinished] = {}
+    deeds, now, known = world.deeds(), _counts(world), {SEARCH_TOOLS: _search} | tools
     for row in await journal.read(run_id):
         of_this_row: set[str] = set()
         for event in await events_of(journal, run_id, row):
@@ -195,7 +203,7 @@ async def _repeated(
                 name = world.known_as(event.id)
                 started[name] = _step
                 if type(detail) is ToolEffect:
-                    started[name] = offered.get(detail.digest) or tools[detail.name]
+                    started[name] = offered.get(detail.digest) or known[detail.name]
                 of_this_row.add(name)
             elif type(event) is ToolsetOffered:
                 offered.update({each.digest: each for each in map(tool_of, event.tools or ())})
@@ -205,7 +213,6 @@ async def _repeated(
                     # Answered by a rule of the agent: nothing was to be performed.
                     del started[world.known_as(event.id)]
     lives = [msgspec.json.decode(line, type=ProcessSnapshot) for line in lines(folder / "lives")]
-    deeds, now = world.deeds(), _counts(world)
     wrong = [f"{each} ran though its start is not on record" for each in now if each not in started]
     for life in lives:
         for each in life.ended:
@@ -230,7 +237,9 @@ async def _repeated(
             and end.outcome not in ("unknown", "cancelled")
         ):
             wrong.append(f"{each} was in flight and is {end.outcome}, not unknown")
-        if end.outcome == "completed" and not count and not (lost and contract.reconcile):
+        # The kernel's own search tells the world nothing of it where calls are not counted.
+        quiet = contract is _search or (lost and contract.reconcile)
+        if end.outcome == "completed" and not count and not quiet:
             wrong.append(f"{each} is completed and never ran")
         if contract.effect != "once" and end.outcome == "unknown":
             wrong.append(f"{each} could be run again and is unknown")
