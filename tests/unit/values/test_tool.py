@@ -143,6 +143,7 @@ def test_a_tool_says_for_people_what_it_is() -> None:
         ({"title": "a\nb"}, "f: title is one line of at most 200 characters; got 'a\\nb'"),
         ({"title": "a\u202eb"}, "f: title is one line"),
         ({"title": "x" * 201}, "f: title is one line"),
+        ({"caution": "a\nb"}, "f: caution is one line of at most 500 characters; got 'a\\nb'"),
         ({"title": None}, "f: tool(title=...) takes a text"),
     ],
 )

@@ -111,7 +111,7 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
     if hidden:
         console.print(Text(f"  {terminal_escape.CUT} {hidden:,} more lines: v shows them", "yellow"))
     if question.text:
-        console.print(Text(f"({terminal_escape.line(question.text, 200)})", "dim"))
+        console.print(Text(f"({terminal_escape.line(question.text, 600)})", "dim"))
     for line in form_lines((), None, question.deadline):
         console.print(Text(line, "dim"))
     console.print(Text("allow? [y]es, [n]o, [a]lways for this run: ", "bold"), end="")

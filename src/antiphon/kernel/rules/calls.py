@@ -271,8 +271,9 @@ def _use_tool(
             reason = f"permission denied: {reason}"
             return EffectFinished(effect_id, "denied", reason=reason, finishes=stop, decided_by=by)
         if ruling == "ask":
+            why = f"{reason}; {tool._shown.caution}" if tool._shown.caution else reason
             asked = ApprovalEffect(
-                tool.name, arguments, tool.digest, reason, planned_above(run, caller),
+                tool.name, arguments, tool.digest, why, planned_above(run, caller),
                 deadline_of(run, caller), by,
             )  # fmt: skip
             return EffectStarted(ids.approval_id(effect_id), asked)

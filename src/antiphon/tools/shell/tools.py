@@ -59,7 +59,8 @@ def _shell(workspace: Workspace) -> Tool:
     )
 
     @tool(
-        effect="idempotent", kind="execute", title=_title("Run a command", workspace), timeout=_TIMEOUT,
+        effect="idempotent", kind="execute", title="Run a command", timeout=_TIMEOUT,
+        caution=_caution(workspace),
         description=described, requires_approval=workspace.confined.kind == "none",
         subjects={"command": subjects_of},
     )  # fmt: skip
@@ -84,7 +85,8 @@ def _run_program(workspace: Workspace, allow: tuple[str, ...]) -> Tool:
     listed = ", ".join(f"`{each}`" for each in allow)
 
     @tool(
-        effect="idempotent", kind="execute", title=_title("Run a program", workspace), timeout=_TIMEOUT,
+        effect="idempotent", kind="execute", title="Run a program", timeout=_TIMEOUT,
+        caution=_caution(workspace),
         description=f"Run a program in {workspace.folder}, without a shell. Allowed are: {listed}.",
         requires_approval=workspace.confined.kind == "none",
         subjects={"argv": lambda argv: [subject_of(argv)]},
@@ -223,6 +225,6 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _title(text: str, workspace: Workspace) -> str:
-    """One line for whoever is asked: what holds the command back."""
-    return f"{text}, {workspace.confined}"[:200]
+def _caution(workspace: Workspace) -> str:
+    """What holds a command back, for whoever is asked whether it may run."""
+    return f"it is {workspace.confined}"

@@ -31,6 +31,7 @@ from antiphon.values.policy import SubjectsOf
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.values.tool.offer import Effect, ToolKind
 from antiphon.values.tool.tool import (
+    MAX_CAUTION,
     MAX_TITLE,
     Dependency,
     Done,
@@ -64,7 +65,7 @@ __all__ = [
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CACHED = "__antiphon_tool__"
-_UNBOUND = frozenset({"reconcile", "examples", "isolated", "kind", "title", "subjects"})
+_UNBOUND = frozenset({"reconcile", "examples", "isolated", "kind", "title", "caution", "subjects"})
 
 
 class OfferTool(Protocol):
@@ -92,6 +93,7 @@ class ToolOptions(TypedDict, total=False):
     version: str
     kind: ToolKind
     title: str
+    caution: str
     subjects: Mapping[str, SubjectsOf]
 
 
@@ -265,7 +267,10 @@ def _put_together(
         given = given | {"outside": function.result}
         contract = {"timeout": inf, "effect": "read"} | contract
     presented = Presentation(
-        contract.pop("kind", "other"), _title(contract.pop("title", ""), name), contract.pop("examples", ())
+        contract.pop("kind", "other"),
+        _line("title", contract.pop("title", ""), name, MAX_TITLE),
+        _line("caution", contract.pop("caution", ""), name, MAX_CAUTION),
+        contract.pop("examples", ()),
     )
     return Tool(
         name=name,
@@ -300,12 +305,12 @@ def _known(subjects: Mapping[str, SubjectsOf], shape: Shape, name: str) -> Mappi
     return dict(subjects)
 
 
-def _title(title: str, name: str) -> str:
-    if len(title) > MAX_TITLE or not title.isprintable():
+def _line(what: str, said: str, name: str, limit: int) -> str:
+    if len(said) > limit or not said.isprintable():
         raise ToolDefinitionError(
-            f"{name}: title is one line of at most {MAX_TITLE} characters; got {shown(title)}"
+            f"{name}: {what} is one line of at most {limit} characters; got {shown(said)}"
         )
-    return title.strip()
+    return said.strip()
 
 
 def _check_importable(function: Callable[..., Any], name: str) -> None:
@@ -338,6 +343,7 @@ _CONTRACT: Mapping[str, Any] = {
     "effect": Effect, "reconcile": Reconcile | None, "timeout": float, "requires_approval": bool,
     "examples": tuple[Example, ...], "raw": bool, "finishes": bool, "labels": tuple[str, ...],
     "exclusive": bool, "isolated": bool, "trusted": bool, "version": str, "kind": ToolKind, "title": str,
+    "caution": str,
     "subjects": Mapping[str, Callable[..., Any]],
 }  # fmt: skip
 """What `tool` may be told beside name and description."""

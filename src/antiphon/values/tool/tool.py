@@ -35,12 +35,10 @@ Reconcile = Callable[..., Any] | Literal["resume"]
 _Found = TypeVar("_Found")
 MAX_CHANGES = 10_000
 """Files that the result of a call says it changed."""
-MAX_FILES = 100
-"""Files that a call may attach."""
-MAX_FILE_DATA = 48 * 2**20
-"""Characters of base64 that these have together."""
-MAX_TITLE = 200
-"""Characters of a title."""
+MAX_FILES, MAX_FILE_DATA = 100, 48 * 2**20
+"""Files that a call may attach, and the characters of base64 that these have together."""
+MAX_TITLE, MAX_CAUTION = 200, 500
+"""Characters of a title, and of a caution."""
 
 
 class Presentation(Struct, frozen=True):
@@ -49,6 +47,8 @@ class Presentation(Struct, frozen=True):
     kind: ToolKind = "other"
     title: str = ""
     """One line; empty: made of the name."""
+    caution: str = ""
+    """One line for whoever is asked whether a call may run, such as what holds it back."""
     examples: tuple[Example, ...] = ()
 
 

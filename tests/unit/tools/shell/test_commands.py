@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon import Agent, run_sync
+from antiphon import Agent, Policy, open_run, run_sync
 from antiphon.errors import ConfigError, ToolError
+from antiphon.kernel.facts.events import ApprovalEffect
 from antiphon.models.script import Script, call
 from antiphon.tools.shell import Workspace, commands, shell_tools
 from antiphon.tools.shell.confinement import Confinement
@@ -138,6 +139,23 @@ def kept(workspace: Workspace) -> list[list[str]]:
     return [place.unpack(each)["command"] for each in told if each is not None]
 
 
+def asked_of(workspace: Workspace, **policy: tuple[str, ...]) -> str:
+    """What a person is asked before the tool runs a line."""
+
+    async def asking() -> str:
+        agent = Agent(
+            "a", tools=shell_tools(workspace), model=Script([call("shell", command="true"), "done"])
+        )
+        async with open_run([agent], policy=Policy(**policy)) as run:
+            await run.post("a", "go")
+            async for item in run.events(0, deltas=False):
+                if isinstance(detail := getattr(item.event, "detail", None), ApprovalEffect):
+                    return detail.text
+        raise AssertionError("nobody was asked")
+
+    return asyncio.run(asking())
+
+
 def test_a_keeper_that_does_not_start_has_run_nothing(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +180,9 @@ def test_a_keeper_that_has_not_begun_is_waited_for(workspace: Workspace) -> None
 def test_what_is_not_confined_is_asked_for(workspace: Workspace) -> None:
     free = Workspace(workspace.folder, confined=Confinement("none"))
     assert [each.requires_approval for each in shell_tools(free) if each.name == "shell"] == [True]
-    assert "not confined" in shell_tools(free)[0].title
+    assert asked_of(free) == "shell needs approval; it is not confined"
+    held = Workspace(workspace.folder, confined=Confinement("landlock", 7))
+    assert asked_of(held, ask=("shell",)) == f"shell needs approval; it is {held.confined}"
     assert told(free, "echo free").endswith("\nfree\n")
 
 
