@@ -37,7 +37,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
-from antiphon.kernel.run.rows import fold_row, unpack
+from antiphon.kernel.run.rows import fold_next, unpack
 from antiphon.kernel.run.tools.readers import readers
 from antiphon.models.rates import rates_of
 from antiphon.values.agent import Agent, AnyAgent, RetryPolicy, agents_of
@@ -109,7 +109,7 @@ def check_recorded(
         events = decode(body)
         if not row.given or encode(events) != body:
             raise UserError(f"{path} is of an older Antiphon and cannot be replayed; record it again")
-        fold_row(state, row, events)
+        fold_next(run.run_id, state, row, events)
         for event in events:
             if isinstance(event, RunStarted | RunResumed) and event.manifest:
                 models, compiled = msgspec.json.decode(run.blobs[event.manifest])["models"], None

@@ -28,7 +28,7 @@ from antiphon.kernel.context.tool_search import SEARCH_TOOLS
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import decode, encode
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.run.rows import fold_row, unpack
+from antiphon.kernel.run.rows import fold_next, unpack
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
 from antiphon.testing.replay import LONGEST, Recorded, ReplayDiffers, TooLong, differs
@@ -112,7 +112,7 @@ class Witness:
             raise FoldDiffers(f"Run {lease.run_id} at {row.seq}: {body!r} is read as {encode(events)!r}")
         if watched.past is not None and len(watched.past) <= LONGEST:
             watched.past.append(Recorded(row.seq, row.at, row.given, body, events, watched.runtime.team))
-        fold_row(watched.shadow, row, events)
+        fold_next(lease.run_id, watched.shadow, row, events)
         watched.seq, watched.digest = row.seq, row.digest
         self.rows += 1
         watched.rows += 1

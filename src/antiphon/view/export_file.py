@@ -26,7 +26,7 @@ from antiphon.kernel.facts.events import decode as decode_events
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import encode as encode_summary
 from antiphon.kernel.facts.summary import summary_of
-from antiphon.kernel.run.rows import UNREADABLE, fold_row, unpack
+from antiphon.kernel.run.rows import UNREADABLE, fold_next, unpack
 
 FORMAT = 2
 """Of an exported file; those of format 1, whose rows do not say what was given, are read too."""
@@ -156,7 +156,7 @@ def fold_rows(
             events = decode_events(unpack(row.body, row.refs, dict(blobs)) if row.refs else row.body)
             for event in events:
                 _check_id(event)
-            fold_row(state, row, events)
+            fold_next(run_id, state, row, events)
         except (JournalError, *UNREADABLE) as error:
             raise JournalCorrupt(run_id, row.seq, str(error)) from error
     return state

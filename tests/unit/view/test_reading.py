@@ -9,7 +9,7 @@ from antiphon import Agent, open_run
 from antiphon.errors import JournalCorrupt, UnknownName
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.kernel.run.rows import fold, fold_row
+from antiphon.kernel.run.rows import fold, fold_next
 from antiphon.models.script import Script
 from antiphon.view import RunTree, connect
 from antiphon.view.frames import FrameReader, encode
@@ -141,7 +141,7 @@ async def test_what_was_half_read_when_something_failed_is_read_anew(monkeypatch
     folded = FoldedRun(journal, "run", recent=False)
 
     def fails(run_id, state, row, events):
-        fold_row(state, row, events)
+        fold_next("run", state, row, events)
         if row.seq > 3:
             raise JournalCorrupt(run_id, row.seq, "it is told so here")
 

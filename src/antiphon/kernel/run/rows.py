@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from antiphon.errors import JournalCorrupt
 from antiphon.journal.port import PAGE_BYTES, Journal, Refs, Row, blob_digest, follows
 from antiphon.kernel.facts.events import Event, RunClosed, decode
-from antiphon.kernel.facts.fold.apply import apply_all
+from antiphon.kernel.facts.fold.apply import APPLY
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import RunState, open_span
 from antiphon.values.codec import encode_value
@@ -113,23 +113,61 @@ def decoded(run_id: str, row: Row, blobs: dict[str, bytes]) -> list[Event]:
         raise JournalCorrupt(run_id, row.seq, f"its events cannot be read ({error})") from error
 
 
+ReadRows = Sequence[tuple[Row, Sequence[Event]]]
+"""Rows of a run in their order, each with its events."""
+
+
 async def rows_of(journal: Journal, run_id: str, after: int = 0) -> AsyncGenerator[tuple[Row, list[Event]]]:
-    """The rows of a run numbered above `after`, and their events; other work gets the event loop in between.
+    """The rows of a run numbered above `after`, and their events, one by one; see `chunks_of`."""
+    async with aclosing(chunks_of(journal, run_id, after)) as chunks:
+        async for rows in chunks:
+            for each in rows:
+                yield each
+
+
+async def chunks_of(
+    journal: Journal, run_id: str, after: int = 0
+) -> AsyncGenerator[list[tuple[Row, list[Event]]]]:
+    """The rows of a run numbered above `after`, and their events: many at once, EVENTS_PER_YIELD and those of
+    one row more at most; other work gets the event loop in between.
 
     No more than LARGE_PAGE bytes of them are held at once. Raises UnknownName, JournalCorrupt, JournalTooNew.
     """
-    count, last = 0, None
+    last = None
     while page := await journal.read(run_id, after, LARGE_PAGE // 256, LARGE_PAGE):
         check_goes_on(run_id, last, page[0])
         last = page[-1]
         after = last.seq
-        for row in page:
-            events = await events_of(journal, run_id, row)
-            count += len(events)
-            if count >= EVENTS_PER_YIELD:
-                count = 0
-                await asyncio.sleep(0)
-            yield row, events
+        for rows in _chunks(page):
+            found = _decoded_together(rows)
+            if found:
+                yield list(zip(rows, found, strict=True))
+            for row in () if found else rows:
+                yield [(row, await events_of(journal, run_id, row))]
+            await asyncio.sleep(0)
+
+
+def _chunks(page: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    first = count = 0
+    for end, row in enumerate(page, 1):
+        count += row.count
+        if count >= EVENTS_PER_YIELD or end == len(page):
+            yield page[first:end]
+            first, count = end, 0
+
+
+def _decoded_together(rows: Sequence[Row]) -> list[list[Event]]:
+    """The events of each row, decoded in one go; none where a row has payloads apart, or cannot be read."""
+    if any(row.refs for row in rows):
+        return []
+    try:
+        found = _decode_rows(b"\n".join([row.body for row in rows]))
+    except UNREADABLE:
+        return []
+    return found if len(found) == len(rows) else []
+
+
+_decode_rows = msgspec.json.Decoder(list[Event]).decode_lines
 
 
 def check_goes_on(run_id: str, last: Row | None, row: Row) -> None:
@@ -152,17 +190,23 @@ async def fold(
     Raises JournalCorrupt.
     """
     state = RunState()
-    async with aclosing(rows_of(journal, run_id)) as rows:
-        async for row, events in rows:
-            if upto is not None and row.seq > upto:
-                events = events[: max(upto - row.seq + len(events), 0)]
-            if not events:
-                break
-            fold_next(run_id, state, row, events)
+    async with aclosing(chunks_of(journal, run_id)) as chunks:
+        async for rows in chunks:
+            until = rows if upto is None or rows[-1][0].seq <= upto else _up_to(upto, rows)
+            fold_in(run_id, state, until)
             if seen is not None:
-                for number, event in enumerate(events, row.seq - row.count + 1):
-                    seen(event, number)
+                for row, events in until:
+                    for number, event in enumerate(events, row.seq - row.count + 1):
+                        seen(event, number)
+            if until is not rows:
+                break
     return state
+
+
+def _up_to(seq: int, rows: ReadRows) -> ReadRows:
+    """The rows, and of the last one the events, up to record `seq`."""
+    found = [(row, events[: max(seq - row.seq + len(events), 0)]) for row, events in rows]
+    return [each for each in found if each[1]]
 
 
 async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, Event, RunState]]:
@@ -178,22 +222,26 @@ async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, 
                 yield seq, event, state
 
 
-def fold_next(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:
-    """`fold_row` of a row that was read. Raises JournalCorrupt for one that cannot follow."""
+def fold_in(run_id: str, state: RunState, rows: ReadRows) -> None:
+    """Fold rows in, each at its own time. Raises JournalCorrupt for one that cannot follow."""
+    row, event = None, None
+    table, activity = APPLY, state.totals.activity
     try:
-        fold_row(state, row, events)
-    except (JournalCorrupt, *UNREADABLE) as error:
-        raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
+        for row, events in rows:
+            state.at = at = row.at
+            for event in events:
+                table[type(event)](state, event)
+            if at >= activity.until:
+                open_span(activity, at)
+            activity.counts[-1] += len(events)
+    except UNREADABLE as error:
+        seq = row.seq if row is not None else 0
+        raise JournalCorrupt(run_id, seq, f"{type(event).__name__} does not follow ({error!r})") from error
 
 
-def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
-    """Fold one row in, at its own time."""
-    state.at = row.at
-    apply_all(state, events)
-    activity = state.totals.activity
-    if row.at >= activity.until:
-        open_span(activity, row.at)
-    activity.counts[-1] += len(events)
+def fold_next(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:
+    """`fold_in` of one row."""
+    fold_in(run_id, state, ((row, events),))
 
 
 def fold_records(records: Iterable[Record]) -> RunState:

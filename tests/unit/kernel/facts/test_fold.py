@@ -1,10 +1,13 @@
 """The fold alone: events in, state out, and what cannot follow is refused."""
 
+from functools import partial
+
 import msgspec
 import pytest
 from msgspec import structs
 
 from antiphon.errors import JournalCorrupt, JournalTooNew
+from antiphon.journal.port import Row
 from antiphon.kernel.facts import state as state_of_runs
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import (
@@ -31,10 +34,11 @@ from antiphon.kernel.facts.events import (
     encode,
 )
 from antiphon.kernel.facts.fold import calls, hops
-from antiphon.kernel.facts.fold.apply import apply, apply_all
+from antiphon.kernel.facts.fold.apply import apply
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import AskAgent, request
+from antiphon.kernel.run.rows import fold_next
 from antiphon.values.limits import Limits
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply
@@ -99,9 +103,14 @@ def test_a_call_is_in_flight_until_it_ends():
 @pytest.mark.parametrize("how", ["one by one", "all at once"])
 def test_what_cannot_follow_is_refused(events, why, how):
     run = folded(*asked())
-    together, alone = (events, ()) if how == "all at once" else ((), events)
+
+    def one_by_one():
+        for event in events:
+            apply(run, event)
+
+    together = partial(fold_next, "r", run, Row(9, 9, 1, 0.0, b"", (), b""), events)
     with pytest.raises(JournalCorrupt, match=why):
-        apply_all(run, together), [apply(run, event) for event in alone]
+        (together if how == "all at once" else one_by_one)()
 
 
 def test_mail_may_carry_calls_and_the_turn_does_them_before_it_asks_a_model():

@@ -4,7 +4,7 @@ import asyncio
 
 from antiphon import Agent, Limits, ModelError, open_run, tool
 from antiphon.kernel.facts.events import Fork, RunResumed, TimerEffect
-from antiphon.kernel.facts.fold.apply import apply, apply_all
+from antiphon.kernel.facts.fold.apply import apply
 from antiphon.kernel.facts.state import RunState
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -37,7 +37,7 @@ def folded(model: Script, said: str, **options: object) -> tuple[RunState, RunSt
         for state in states:
             for record in records:
                 state.at = record.at
-                apply_all(state, [record.event])
+                apply(state, record.event)
         return states
 
     return asyncio.run(main())

@@ -25,7 +25,7 @@ from antiphon.kernel.facts.fold.apply import apply
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import RunSummary, decode, encode, summary_of
 from antiphon.kernel.run.commands import AskAgent, request
-from antiphon.kernel.run.rows import fold_row
+from antiphon.kernel.run.rows import fold_next
 from antiphon.values.message import Message
 from antiphon.values.model import Reply
 from antiphon.view.export_file import fold_rows
@@ -106,7 +106,8 @@ def counted(*times):
     state = RunState()
     for number, at in enumerate(times):
         events = [RunStarted("r")] if not number else []
-        fold_row(state, Row(10, 10, 1, at, b"", (), b""), [*events, *[StateChanged(0)] * (10 - len(events))])
+        events += [StateChanged(0)] * (10 - len(events))
+        fold_next("r", state, Row(10, 10, 1, at, b"", (), b""), events)
     return summary_of(state, 10)
 
 

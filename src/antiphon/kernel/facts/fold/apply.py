@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -70,16 +70,8 @@ class Folding:
 
 def apply(run: RunState, event: Event) -> None:
     """Fold one event in. Raises JournalCorrupt for one that cannot follow what was folded before."""
-    apply_all(run, (event,))
-
-
-def apply_all(run: RunState, events: Iterable[Event]) -> None:
-    """Fold events in, in order. Raises JournalCorrupt as `apply` does."""
-    event: Event | None = None
-    table = APPLY
     try:
-        for event in events:
-            table[type(event)](run, event)
+        APPLY[type(event)](run, event)
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise JournalCorrupt(run.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
 
