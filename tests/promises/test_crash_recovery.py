@@ -6,8 +6,9 @@ from msgspec import structs
 from antiphon.kernel.run import actions, runtime
 from antiphon.kernel.run import perform as performers
 from antiphon.kernel.run.actions import ActionExecutor
-from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.runtime import Runtime
+from antiphon.kernel.run.snapshots import keeping
+from antiphon.kernel.run.snapshots.keeping import latest_state
 from antiphon.testing.crash import enumerate_crashes, rehearse
 from antiphon.testing.points import mark_effects
 from antiphon.values.actions import StepOperation, perform
@@ -117,6 +118,31 @@ def test_every_scenario_is_in_order_without_a_crash(scenario, commit, tmp_path):
     assert len((tmp_path / "first" / "lives").read_text().splitlines()) == 2
 
 
+@pytest.fixture
+def kept_after_every_row(monkeypatch):
+    """Whoever takes a run up finds a snapshot of it."""
+    monkeypatch.setattr(keeping, "EVERY", 1)
+    monkeypatch.setattr(keeping, "SHARE", 1 << 40)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kept_after_every_row")
+@pytest.mark.parametrize("commit", MODES)
+def test_a_sample_of_runs_that_open_from_snapshots(commit, tmp_path):
+    for scenario, every in ((LOOP, 13), (CONVERSATION, 11), (ASKING, 23)):
+        (tmp_path / scenario.name).mkdir()
+        report = enumerate_crashes(scenario, tmp_path / scenario.name, commit=commit, every=every)
+        assert not report.bad, str(report)
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("kept_after_every_row")
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
+def test_every_point_of_runs_that_open_from_snapshots(scenario, tmp_path):
+    report = enumerate_crashes(scenario, tmp_path, commit="deferred")
+    assert not report.bad, str(report)
+
+
 def test_what_is_wrong_is_said(tmp_path):
     assert rehearse(SINGLE, tmp_path) == []
     with (tmp_path / "world").open("a") as world:
@@ -202,12 +228,12 @@ def test_control_a_lost_tool_that_is_not_taken_up_again_is_found(tmp_path, monke
 
 @pytest.mark.deep
 def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
-    async def forgets_its_mail(journal, run_id, seen=None):
-        state = await fold(journal, run_id, seen)
-        state.command = 0
-        return state
+    async def forgets_its_mail(journal, run_id):
+        found = await latest_state(journal, run_id)
+        found.state.command = 0
+        return found
 
-    monkeypatch.setattr("antiphon.kernel.run.open.fold", forgets_its_mail)
+    monkeypatch.setattr("antiphon.kernel.run.open.latest_state", forgets_its_mail)
     report = enumerate_crashes(SINGLE, tmp_path, every=3)
     assert any("command 1 after command 1" in text for bad in report.bad for text in bad.wrong), str(report)
 

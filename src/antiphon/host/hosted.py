@@ -19,6 +19,7 @@ from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import events_of, fold
 from antiphon.kernel.run.run import Run
+from antiphon.kernel.run.snapshots.keeping import latest_state
 from antiphon.kernel.run.stopping import next_due, rests
 from antiphon.values.agent import Agent
 from antiphon.values.codec import type_and_text
@@ -162,7 +163,7 @@ class HostedRun:
 
     async def _has_work(self) -> bool:
         """Whether a stored run waits for somebody who drives it, and not for a person."""
-        state = await fold(self._journal, self.run_id)
+        state = (await latest_state(self._journal, self.run_id)).state
         self._command = state.command
         self._due_at = next_due(state)
         if state.closed:

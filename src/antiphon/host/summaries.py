@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from antiphon.journal import Journal
 from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.snapshots.keeping import latest_state
 from antiphon.values.result import Outcome
 
 STATES: Mapping[str, RunFilter] = {
@@ -42,7 +42,9 @@ def in_state(where: RunFilter, word: str) -> RunFilter:
 async def stored_summary(journal: Journal, info: RunInfo) -> RunSummary:
     """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
     known = current_summary(info)
-    return known if known is not None else summary_of(await fold(journal, info.run_id), info.seq)
+    if known is None:
+        known = summary_of((await latest_state(journal, info.run_id)).state, info.seq)
+    return known
 
 
 def current_summary(info: RunInfo) -> RunSummary | None:

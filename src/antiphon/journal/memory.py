@@ -27,6 +27,7 @@ from antiphon.journal.port import (
     Done,
     Lease,
     Row,
+    RunSnapshot,
     StoredCommand,
     StoredRule,
     StoredRun,
@@ -73,6 +74,7 @@ class _MemoryRun:
         self.held = self.imported = False
         self.heard = 0
         self.rows: list[Row] = []
+        self.snapshot: RunSnapshot | None = None
         self.commands: list[StoredCommand] = []
         self.elsewhere = 0
         self.keys: set[str] = set()
@@ -203,6 +205,16 @@ class MemoryJournal:
         run = self._runs.get(lease.run_id)
         if run is not None and run.writes == lease.epoch:
             run.describe(summary)
+
+    def keep_snapshot(self, lease: Lease, snapshot: RunSnapshot | None) -> None:
+        """See `port.Journal.keep_snapshot`."""
+        run = self._runs.get(lease.run_id)
+        if run is not None and run.writes == lease.epoch and (snapshot is None or snapshot.seq <= run.seq):
+            run.snapshot = snapshot
+
+    async def snapshot(self, run_id: str) -> RunSnapshot | None:
+        """See `port.Journal.snapshot`."""
+        return self._known(run_id).snapshot
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`."""

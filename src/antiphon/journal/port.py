@@ -73,6 +73,18 @@ class StoredCommand(Struct, frozen=True, gc=False):
     body: bytes
 
 
+class RunSnapshot(Struct, frozen=True):
+    """What a run adds up to at record `seq`: a cache, without which a reader folds all of the run.
+
+    digest: of the row that ends there. version: which fold made it. data: for that fold alone.
+    """
+
+    seq: int
+    digest: bytes
+    version: bytes
+    data: bytes
+
+
 SCOPES = ("run", "project", "owner")
 """What a rule may hold for."""
 
@@ -170,6 +182,12 @@ def check_origin(run_id: str, stored: str, wanted: str) -> None:
         raise UserError(
             f"Run {run_id} has its origin in {found}, not in {wanted}; claim it without an origin"
         )
+
+
+def snapshot_digest(run_id: str, kept: RunSnapshot) -> bytes:
+    """What is stored beside a snapshot so that damage shows."""
+    parts = (run_id, kept.seq, kept.digest, kept.version)
+    return blake2b(repr(parts).encode() + kept.data, digest_size=16).digest()
 
 
 def blob_digest(data: bytes) -> str:
@@ -289,6 +307,22 @@ class Journal(Protocol):
         What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it. Nothing
         is stored under a lease that is over, or of which a row was refused: what it says of rows that are
         not there is not so.
+        """
+        ...
+
+    def keep_snapshot(self, lease: Lease, snapshot: RunSnapshot | None) -> None:
+        """Queue a snapshot of the run in place of the one before, None for none; best effort, as `describe`.
+
+        It may be lost or dropped at any time: with it goes nothing but time. It is no part of the run as that
+        moves from journal to journal. Nothing is stored under a lease that is over, or of which a row was
+        refused, or for a record that the run does not have yet.
+        """
+        ...
+
+    async def snapshot(self, run_id: str) -> RunSnapshot | None:
+        """What `keep_snapshot` stored last; None without, and where it is not as it was written.
+
+        It may be of any record: whoever uses it compares its digest with that of the row. Raises UnknownName.
         """
         ...
 

@@ -14,7 +14,7 @@ import apsw
 from msgspec.structs import replace
 
 from antiphon.journal.listing import NO_LABELS, Labels
-from antiphon.journal.port import Done, Lease, Row, StoredRule, StoredRun
+from antiphon.journal.port import Done, Lease, Row, RunSnapshot, StoredRule, StoredRun
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite.writer import WriteJob
 from antiphon.kernel.run import actions, perform, runtime
@@ -110,6 +110,13 @@ class SynchronousJournal(SqliteJournal):
         """See `port.Journal.describe`."""
         if self._closing is None:
             super().describe(lease, summary)
+            self._now()
+
+    def keep_snapshot(self, lease: Lease, snapshot: RunSnapshot | None) -> None:
+        """See `port.Journal.keep_snapshot`."""
+        self._flush()
+        if self._closing is None:
+            super().keep_snapshot(lease, snapshot)
             self._now()
 
     def _flush(self) -> None:

@@ -25,9 +25,9 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.context.tool_search import SEARCH_TOOLS
-from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts import snapshot
 from antiphon.kernel.facts.events import decode, encode
-from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.state import RunState, forget_work
 from antiphon.kernel.run.rows import fold_next, unpack
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
@@ -126,7 +126,7 @@ class Witness:
             self._compare(watched)
             watched.comparing += time.perf_counter() - start
         else:
-            _drain(watched.shadow)
+            forget_work(watched.shadow)
 
     def lost(self, journal: object, lease: Lease) -> None:
         """A row was refused: what this run's memory holds is no longer what is stored."""
@@ -154,30 +154,24 @@ class Witness:
 
     def _compare(self, watched: _Watched) -> None:
         self.compared += 1
-        shadow, live = watched.shadow, watched.runtime.state
-        _drain(shadow)
-        waiting = {each.id for each in live.ready}
+        shadow, runtime = watched.shadow, watched.runtime
+        forget_work(shadow)
+        kept = _read_back(runtime)
         for name in RunState.__struct_fields__:
-            if name in ("ready", "freed"):
-                continue
-            mine, theirs = getattr(shadow, name), getattr(live, name)
-            if name == "activations" and waiting:
-                theirs = {key: _settled(each) for key, each in theirs.items()}
+            mine, theirs = getattr(shadow, name), getattr(kept, name)
             if mine != theirs:
                 raise FoldDiffers(f"Run {shadow.run_id} at {watched.seq}: {_difference(name, mine, theirs)}")
 
 
-def _settled(activation: Activation) -> Activation:
-    found = copy.copy(activation)
-    found.queued = False
-    return found
-
-
-def _drain(state: RunState) -> None:
-    for activation in state.ready:
-        activation.queued = False
-    state.ready.clear()
-    state.freed.clear()
+def _read_back(runtime: Runtime) -> RunState:
+    """The live state as a snapshot gives it back to whoever opens the run later."""
+    try:
+        return snapshot.decode(snapshot.encode(runtime.state, runtime.feed.index))[0]
+    except OverflowError:
+        # A number that none can hold: the run has no snapshots.
+        live = copy.deepcopy(runtime.state)
+        forget_work(live)
+        return live
 
 
 def _difference(where: str, folded: Any, live: Any) -> str:

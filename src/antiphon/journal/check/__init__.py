@@ -20,6 +20,7 @@ from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, U
 from antiphon.journal.check.forks import CASES as FORKS
 from antiphon.journal.check.listing import CASES as LISTING
 from antiphon.journal.check.pages import CASES as PAGES
+from antiphon.journal.check.snapshots import CASES as SNAPSHOTS
 from antiphon.journal.check.whole_runs import CASES as WHOLE_RUNS
 from antiphon.journal.check.whole_runs import Case, OpenStore
 from antiphon.journal.listing import MAX_NAME
@@ -482,6 +483,7 @@ CASES: tuple[Case, ...] = (
     two_openings,
     *PAGES,
     *LISTING,
+    *SNAPSHOTS,
     *WHOLE_RUNS,
     *FORKS,
 )

@@ -2,7 +2,8 @@
 
 The digests of rows and commands show damage, and changes by whoever did not reckon with them; who does can
 compute them anew. A journal that is opened with a key keeps a seal beside the end of each run and beside each
-command, name, label and rule. As a run's end covers everything before it, one seal covers the whole run.
+command, name, label, rule and snapshot. As a run's end covers everything before it, one seal covers the whole
+run.
 
 A seal shows that its holder of the key wrote this once, not that it is the newest: an older copy of all files
 passes.
@@ -68,6 +69,10 @@ class Seal:
     def rule(self, digest: bytes) -> bytes:
         """The seal of a rule, by its digest."""
         return self._over(b"rule", digest)
+
+    def snapshot(self, digest: bytes) -> bytes:
+        """The seal of a snapshot, by its digest."""
+        return self._over(b"snapshot", digest)
 
     def _over(self, what: bytes, data: bytes) -> bytes:
         if not self._key:

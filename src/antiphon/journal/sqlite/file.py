@@ -15,9 +15,10 @@ The tables of the newest format:
     owners   the processes that hold runs, and when they were last heard
     removed  runs that were deleted, until the last of their rows is gone
     rules    what holds for tools in more than one run, beside the runs
+    snapshots what runs are folded to, a cache: each may be deleted at any time
 
-`seal`, of runs, commands and rules, is empty in a journal without a key (see `journal.files.seal`), and
-`labels` in a run that has none.
+`seal`, of runs, commands, rules and snapshots, is empty in a journal without a key (see
+`journal.files.seal`), and `labels` in a run that has none.
 
 Keys of runs and numbers of rows only grow: `meta` says which were the highest when something was deleted.
 
@@ -141,9 +142,14 @@ FORMAT_10 = (
     "create index runs_by_posted on runs(key) where commands > heard",
     "update meta set value = 10 where name = 'format'",
 )
+FORMAT_11 = (
+    "create table snapshots(run integer primary key, seq integer not null, row_digest blob not null,"
+    " version blob not null, data blob not null, digest blob not null, seal blob not null)",
+    "update meta set value = 11 where name = 'format'",
+)
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
-    FORMAT_8, FORMAT_9, FORMAT_10,
+    FORMAT_8, FORMAT_9, FORMAT_10, FORMAT_11,
 )  # fmt: skip
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from antiphon.errors import ConfigError, JournalError, LeaseLost, RunInUse, UnknownName
+from antiphon.errors import ConfigError, JournalError
 from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.listing import (
@@ -30,36 +30,29 @@ from antiphon.journal.port import (
     Done,
     Lease,
     Row,
+    RunSnapshot,
     StoredCommand,
     StoredRule,
     StoredRun,
     check_id,
     check_limit,
-    check_origin,
     check_rule,
     wrong_given,
 )
 from antiphon.journal.sqlite import anchored
 from antiphon.journal.sqlite import reader as reading
 from antiphon.journal.sqlite import runs as storing
-from antiphon.journal.sqlite.file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
+from antiphon.journal.sqlite.file import SYNCHRONOUS, meaning, open_file, open_reading
+from antiphon.journal.sqlite.jobs import SqliteJobs
 from antiphon.journal.sqlite.listing import count, entries, entry
 from antiphon.journal.sqlite.owners import Clocks, SqliteOwners
 from antiphon.journal.sqlite.pages import RowMarks, page
 from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite.waiters import Waiters
-from antiphon.journal.sqlite.writer import Append, Ended, SqliteWriter, Tail, WriteJob
+from antiphon.journal.sqlite.writer import Append, Ended, SqliteWriter, WriteJob
 from antiphon.journal.transfer import check_fork, check_run
 
 T = TypeVar("T")
-
-_HELD = "select epoch, owner from runs where key = ?"
-_RELEASE = "update runs set owner = null where key = ? and epoch = ?"
-_POST = (
-    "insert into commands(run, number, key, digest, body, seal)"
-    " select ?1, ?2, ?3, ?4, ?5, ?6 where not exists(select 1 from commands where run = ?1 and key = ?3)"
-)
-_COUNT_COMMANDS = "update runs set commands = ? where key = ?"
 
 
 class SqliteJournal:
@@ -107,6 +100,7 @@ class SqliteJournal:
             file.connection.close(force=True)
             raise meaning(error, self.path, "opening") from error
         self._writer = SqliteWriter(file, self.path, self._ended)
+        self._jobs = SqliteJobs(self._writer, self._owners, self._clocks, self.path)
         self._marks = RowMarks()
         self._reader = SqliteReader(beside, self.path, self._seen)
         self._waiters = Waiters(self._reader.watched)
@@ -115,7 +109,7 @@ class SqliteJournal:
         self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
     ) -> Lease:
         """See `port.Journal.claim`."""
-        return self._leases.hold(await self._heard(partial(self._claim, run_id, create, origin, labels)))
+        return self._leases.hold(await self._heard(partial(self._jobs.claim, run_id, create, origin, labels)))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
@@ -144,17 +138,26 @@ class SqliteJournal:
     async def release(self, lease: Lease, summary: bytes = b"") -> None:
         """See `port.Journal.release`; nothing happens when another owner has the run by now."""
         self._leases.drop(lease)
-        await self._write(partial(self._release, lease, summary))
+        await self._write(partial(self._jobs.release, lease, summary))
 
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         if self._closing is None:
-            self._writer.put(WriteJob(partial(self._describe, lease, summary), _nobody))
+            self._writer.put(WriteJob(partial(self._jobs.describe, lease, summary), _nobody))
+
+    def keep_snapshot(self, lease: Lease, snapshot: RunSnapshot | None) -> None:
+        """See `port.Journal.keep_snapshot`."""
+        if self._closing is None:
+            self._writer.put(WriteJob(partial(self._jobs.keep_snapshot, lease, snapshot), _nobody))
+
+    async def snapshot(self, run_id: str) -> RunSnapshot | None:
+        """See `port.Journal.snapshot`."""
+        return await self._read(partial(reading.snapshot, run_id, self._writer.seal))
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`; needs no lease."""
         check_id("key", key)
-        return await self._write(partial(self._post, run_id, key, body))
+        return await self._write(partial(self._jobs.post, run_id, key, body))
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
         """See `port.Journal.commands`. Raises JournalCorrupt, with the number of a damaged one."""
@@ -170,26 +173,26 @@ class SqliteJournal:
     async def rename(self, run_id: str, name: str) -> None:
         """See `port.Journal.rename`; needs no lease."""
         check_name(name)
-        await self._write(partial(self._keep_beside, run_id, partial(storing.rename, name=name)))
+        await self._write(partial(self._jobs.keep_beside, run_id, partial(storing.rename, name=name)))
 
     async def relabel(self, run_id: str, labels: Labels) -> None:
         """See `port.Journal.relabel`; needs no lease."""
         check_labels(labels)
-        await self._write(partial(self._keep_beside, run_id, partial(storing.relabel, labels=labels)))
+        await self._write(partial(self._jobs.keep_beside, run_id, partial(storing.relabel, labels=labels)))
 
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
         await asyncio.to_thread(check_run, run)
-        await self._write(partial(self._store, run, storing.restore))
+        await self._write(partial(self._jobs.store, run, storing.restore))
 
     async def fork(self, of: str, run: StoredRun, rules: Sequence[StoredRule] = ()) -> None:
         """See `port.Journal.fork`."""
         await asyncio.to_thread(check_fork, run, rules)
-        await self._write(partial(self._store, run, partial(storing.fork, of=of, rules=rules)))
+        await self._write(partial(self._jobs.store, run, partial(storing.fork, of=of, rules=rules)))
 
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
-        more = await self._write(partial(self._delete, run_id))
+        more = await self._write(partial(self._jobs.delete, run_id))
         self._waiters.wake({run_id: reading.GONE})
         if more:
             await self._clear()
@@ -218,7 +221,7 @@ class SqliteJournal:
         another. Raises RunInUse while a living owner holds any run, ConfigError for a key that is too short,
         JournalError.
         """
-        return await self._write(partial(self._seal_all, Seal(key)))
+        return await self._write(partial(self._jobs.seal_all, Seal(key)))
 
     async def _clear(self) -> None:
         """Clear away what deleted runs held, of whomever, a piece in each transaction.
@@ -255,7 +258,7 @@ class SqliteJournal:
         """See `port.Journal.add_rule`."""
         check_rule(rule)
         held = self._writer.connection
-        return await self._write(lambda job: storing.add_rule(held, self._checked_seal(), rule))
+        return await self._write(lambda job: storing.add_rule(held, self._jobs.checked_seal(), rule))
 
     async def drop_rule(self, rule_id: str) -> None:
         """See `port.Journal.drop_rule`."""
@@ -277,7 +280,7 @@ class SqliteJournal:
 
     async def confirm(self, lease: Lease) -> None:
         """See `port.Journal.confirm`."""
-        await self._heard(partial(self._confirm, lease))
+        await self._heard(partial(self._jobs.confirm, lease))
         self._leases.hold(lease)
 
     async def _heard(self, work: Callable[[WriteJob], T]) -> T:
@@ -290,7 +293,7 @@ class SqliteJournal:
     async def close(self) -> None:
         """See `port.Journal.close`. Raises what went wrong in it; what was acknowledged is safe."""
         if self._closing is None:
-            farewell = self._write(self._give_up)
+            farewell = self._write(self._jobs.give_up)
             self._closing = asyncio.get_running_loop().create_future()
             self._waiters.fail(_closed(self.path))
             self._reader.put(ReadQuery(lambda _: self._anchor.close(), lambda ask, error: None))
@@ -307,119 +310,6 @@ class SqliteJournal:
             closing.set_result(None)
         else:
             closing.set_exception(error or refused or JournalError("unknown"))
-
-    # What the writer's thread runs, inside a transaction.
-
-    def _claim(self, run_id: str, create: bool, origin: str, labels: Labels, job: WriteJob) -> Lease:
-        connection, seal = self._writer.connection, self._checked_seal()
-        if create:
-            check_id("run_id", run_id)
-            check_labels(labels)
-        try:
-            top = reading.head(connection, run_id)
-        except UnknownName:
-            if not create:
-                self._writer.anchor.missing(run_id)
-                raise
-            start = origin if origin != run_id else ""
-            storing.add_run(connection, seal, run_id, start, self._clocks.wall(), labels)
-            top = reading.head(connection, run_id)
-            self._writer.anchor.tide(runs=top.key)
-        if origin:
-            check_origin(run_id, top.origin, origin)
-        anchored.check_head(self._writer.anchor, seal, run_id, top, connection)
-        before = self._owners.holder(connection, top.key)
-        if before is not None and before == self._owners.key:
-            tail = self._writer.tails.get(run_id)
-            # A lease that a failure broke is nobody's; one of this very transaction has no tail yet.
-            if tail is None or tail.refusal is None:
-                raise RunInUse(run_id, f"{self._owners.me}, in this journal's own instance")
-        elif before is not None:
-            self._owners.check_gone(connection, run_id, before)
-        self._owners.take(connection, top.key, before)
-        self._writer.anchor.row(top.key, run_id, top.epoch + 1, top.seq, top.digest)
-        self._writer.anchor.sync_with_this()
-        sealed = seal.head(run_id, top.origin, top.imported)
-        job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last), sealed)
-        return Lease(run_id, top.epoch + 1, top.seq, top.digest, bool(top.imported))
-
-    def _confirm(self, lease: Lease, job: WriteJob) -> None:
-        tail = self._writer.tails.get(lease.run_id)
-        held = (lease.epoch, self._owners.key)
-        if tail is None or self._writer.connection.execute(_HELD, (tail.key,)).fetchone() != held:
-            raise LeaseLost(f"Run {lease.run_id}: another owner took it over after epoch {lease.epoch}")
-        self._owners.say_alive(self._writer.connection)
-
-    def _release(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
-        tail = self._writer.tails.get(lease.run_id)
-        if tail is None or tail.epoch != lease.epoch:
-            return
-        if summary:
-            self._describe(lease, summary, job)
-        self._writer.connection.execute(_RELEASE, (tail.key, tail.epoch))
-        self._writer.anchor.sync_with_this()
-        del self._writer.tails[lease.run_id]
-
-    def _describe(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
-        tail = self._writer.tails.get(lease.run_id)
-        # What a refused row said is not so.
-        if tail is not None and tail.epoch == lease.epoch and tail.refusal is None:
-            storing.describe(self._writer.connection, tail.key, tail.epoch, summary)
-
-    def _post(self, run_id: str, key: str, body: bytes, job: WriteJob) -> bool:
-        connection = self._writer.connection
-        top = reading.head(connection, run_id)
-        run, number = top.key, top.commands + 1
-        digest = reading.command_digest(run_id, number, key, body)
-        connection.execute(_POST, (run, number, key, digest, body, self._checked_seal().command(digest)))
-        if not connection.changes():
-            return False
-        connection.execute(_COUNT_COMMANDS, (number, run))
-        self._writer.anchor.command(run, run_id, number, digest)
-        job.moved = run_id, number
-        return True
-
-    def _keep_beside(self, run_id: str, keep: Callable[..., None], job: WriteJob) -> None:
-        key = reading.head(self._writer.connection, run_id).key
-        keep(self._writer.connection, self._checked_seal(), run_id, key)
-
-    def _store(self, run: StoredRun, store: Callable[..., None], job: WriteJob) -> None:
-        connection, anchor = self._writer.connection, self._writer.anchor
-        store(connection, self._checked_seal(), run=run, now=self._clocks.wall())
-        top = reading.head(connection, run.run_id)
-        anchor.row(top.key, run.run_id, top.epoch, top.seq, top.digest)
-        anchor.tide(rows=top.last, runs=top.key)
-        anchor.sync_with_this()
-
-    def _seal_all(self, seal: Seal, job: WriteJob) -> int:
-        self._checked_seal()
-        self._owners.check_held(self._writer.connection, None)
-        return storing.seal_all(self._writer.connection, seal)
-
-    def _checked_seal(self) -> Seal:
-        """The seal for all but rows: these need no look, as sealing anew ends every lease."""
-        check_seal(self._writer.connection, self.path, self._writer.seal)
-        return self._writer.seal
-
-    def _delete(self, run_id: str, job: WriteJob) -> bool:
-        """Take the run out, and clear away the first piece, of most runs all; whether there is more."""
-        connection = self._writer.connection
-        top = reading.head(connection, run_id)
-        owner = self._owners.holder(connection, top.key)
-        self._owners.check_held(connection, top.key)
-        self._writer.anchor.forget([top.key])
-        storing.take_out(connection, run_id, top)
-        if owner is not None:
-            self._owners.forget(connection, owner)
-        return storing.clear(connection, job)
-
-    def _give_up(self, job: WriteJob) -> None:
-        connection = self._writer.connection
-        connection.executemany(_RELEASE, [(each.key, each.epoch) for each in self._writer.tails.values()])
-        self._writer.tails.clear()
-        self._writer.anchor.sync_with_this()
-        if self._owners.key:
-            self._owners.forget(connection, self._owners.key)
 
     # What the reader's thread runs.
 

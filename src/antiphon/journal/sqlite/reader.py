@@ -14,7 +14,17 @@ import msgspec
 
 from antiphon.errors import JournalCorrupt, JournalError, UnknownName
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Refs, Row, StoredCommand, blob_digest, chain, follows, genesis
+from antiphon.journal.port import (
+    Refs,
+    Row,
+    RunSnapshot,
+    StoredCommand,
+    blob_digest,
+    chain,
+    follows,
+    genesis,
+    snapshot_digest,
+)
 from antiphon.journal.sqlite.file import meaning, value
 from antiphon.journal.sqlite.writer import stored
 
@@ -37,6 +47,7 @@ _COMMANDS = (
     "select number, key, digest, body, seal from commands where run = ? and number > ? order by number"
 )
 _ELSEWHERE = "select value from meta where name = 'commands before ' || ?"
+_SNAPSHOT = "select seq, row_digest, version, data, digest, seal from snapshots where run = ?"
 _VERSION = "pragma data_version"
 
 
@@ -143,6 +154,19 @@ def blob(connection: apsw.Connection, run_id: str, digest: str) -> bytes:
     if blob_digest(data) != digest:
         raise JournalCorrupt(run_id, 0, f"blob {digest} is changed")
     return data
+
+
+def snapshot(run_id: str, seal: Seal, connection: apsw.Connection) -> RunSnapshot | None:
+    """The snapshot of a run; None without, or where it is not as it was written. Raises UnknownName."""
+    key = head(connection, run_id).key
+    try:
+        *fields, digest, sealed = connection.execute(_SNAPSHOT, (key,)).fetchone() or (None,) * 6
+        kept = RunSnapshot(*fields)
+        is_whole = digest == snapshot_digest(run_id, kept) and sealed == seal.snapshot(digest)
+    except (apsw.Error, TypeError):
+        # None, or cells of other types than were written; what else is damaged there is told by the rows.
+        return None
+    return kept if is_whole else None
 
 
 def command_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:

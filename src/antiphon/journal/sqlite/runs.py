@@ -17,7 +17,14 @@ import apsw
 from antiphon.errors import JournalCorrupt, JournalDamaged, JournalError, JournalFull, UnknownName
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.listing import Labels, labels_digest, listed, name_digest
-from antiphon.journal.port import StoredRule, StoredRun, genesis, rule_digest
+from antiphon.journal.port import (
+    RunSnapshot,
+    StoredRule,
+    StoredRun,
+    genesis,
+    rule_digest,
+    snapshot_digest,
+)
 from antiphon.journal.sqlite.file import SET_MARK, meaning, open_file, value
 from antiphon.journal.sqlite.reader import RunHead, head
 from antiphon.journal.sqlite.writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
@@ -81,6 +88,9 @@ _ADD_RULE = (
 _RULES = "select id, scope, key, body, created, digest, seal from rules order by created, id"
 _DROP_RULE = "delete from rules where id = ?"
 _DROP_RULES_OF = "delete from rules where scope = 'run' and key = ?"
+_KEEP_SNAPSHOT = "insert or replace into snapshots values(?, ?, ?, ?, ?, ?, ?)"
+_DROP_SNAPSHOT = "delete from snapshots where run = ?"
+_DROP_SNAPSHOTS = "delete from snapshots"
 _RULE_DIGESTS = "select id, digest from rules"
 _SEAL_RULE = "update rules set seal = ? where id = ?"
 _BYTES_IN_USE = (
@@ -173,6 +183,7 @@ def take_out(connection: apsw.Connection, run_id: str, top: RunHead) -> None:
     connection.execute(_DROP_HEAD, (top.key,))
     connection.execute(_FORGET_NOTES, (run_id,))
     connection.execute(_DROP_RULES_OF, (run_id,))
+    connection.execute(_DROP_SNAPSHOT, (top.key,))
 
 
 def clear(connection: apsw.Connection, job: WriteJob) -> bool:
@@ -311,8 +322,21 @@ def seal_all(connection: apsw.Connection, seal: Seal) -> int:
     digests: list[tuple[Any, ...]] = connection.execute(_RULE_DIGESTS).fetchall()
     for rule_id, digest in digests:
         connection.execute(_SEAL_RULE, (seal.rule(digest), rule_id))
+    connection.execute(_DROP_SNAPSHOTS)
     connection.execute(SET_MARK, (seal.mark,))
     return len(runs)
+
+
+def keep_snapshot(
+    connection: apsw.Connection, seal: Seal, run_id: str, key: int, kept: RunSnapshot | None
+) -> None:
+    """Keep a snapshot of a run in place of the one before, inside the caller's transaction."""
+    if kept is None:
+        connection.execute(_DROP_SNAPSHOT, (key,))
+        return
+    digest = snapshot_digest(run_id, kept)
+    stored = (key, kept.seq, kept.digest, kept.version, kept.data, digest, seal.snapshot(digest))
+    connection.execute(_KEEP_SNAPSHOT, stored)
 
 
 def compact(path: Path, durability: str, vfs: str | None, seal: Seal) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from antiphon.kernel.facts.events import (
     CallEffect,
@@ -86,41 +86,41 @@ class ReplyDelta(Struct, frozen=True, gc=False):
     """Of `progress`: what it changes in files."""
 
 
-class ActivationIndex:
+class ActivationIndex(Struct):
     """Who is who: activation numbers to names and callers, learned from the events in order.
 
     What was learned of later events does no harm: a record of earlier ones is made as it was then.
     """
 
-    def __init__(self) -> None:
-        self._names: list[tuple[str, int]] = [(USER, 0)]
-        # Of each activation the record that it began with, or the first one of that row.
-        self._born = [0]
-        # Names as they were before a record that gave agents other ones, by its number.
-        self._before: list[tuple[int, list[tuple[str, int]]]] = []
+    names: list[tuple[str, int]] = field(default_factory=lambda: [(USER, 0)])
+    """Of each activation the name and the caller."""
+    born: list[int] = field(default_factory=lambda: [0])
+    """Of each activation the record that it began with, or the first one of that row."""
+    before: list[tuple[int, list[tuple[str, int]]]] = field(default_factory=list)
+    """Names as they were before a record that gave agents other ones, by its number."""
 
     def learn(self, event: Event, seq: int) -> None:
         """Take note of an event, record `seq` or a later one of its row; each call must be, in order."""
         if type(event) is EffectStarted:
             detail = event.detail
             if type(detail) is CallEffect and not detail.reactivates:
-                self._names.append((detail.agent, activation_of(event.id)))
-                self._born.append(seq)
+                self.names.append((detail.agent, activation_of(event.id)))
+                self.born.append(seq)
         elif type(event) is RunResumed and event.renamed:
-            self._before.append((seq, self._names))
-            self._names = [(event.renamed.get(name, name), caller) for name, caller in self._names]
+            self.before.append((seq, self.names))
+            self.names = [(event.renamed.get(name, name), caller) for name, caller in self.names]
 
     def agent(self, activation: int) -> str:
         """The name of an activation's agent, as it is now."""
-        return self._names[activation][0]
+        return self.names[activation][0]
 
     def records(self, last: int, at: float, run_id: str, events: Sequence[Event]) -> list[Record]:
         """The records of a row, numbered up to `last`, whose events were learned."""
         found, first = [], last - len(events) + 1
-        created = bisect_left(self._born, first)
-        names = self._names
-        if self._before:
-            names = next((earlier for until, earlier in self._before if last < until), names)
+        created = bisect_left(self.born, first)
+        names = self.names
+        if self.before:
+            names = next((earlier for until, earlier in self.before if last < until), names)
         for seq, event in enumerate(events, first):
             number, callee = whose(event), 0
             if type(event) is EffectStarted and type(event.detail) is CallEffect:

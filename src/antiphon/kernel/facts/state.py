@@ -152,6 +152,14 @@ def mark_ready(run: RunState, activation: Activation) -> None:
         run.ready.append(activation)
 
 
+def forget_work(run: RunState) -> None:
+    """Empty the work lists: whoever takes the run up looks at everyone."""
+    for activation in run.ready:
+        activation.queued = False
+    run.ready.clear()
+    run.freed.clear()
+
+
 def room_made(run: RunState, activation: Activation) -> None:
     """Note where there may be room now that a hold of the activation was settled, or a limit of it raised."""
     if run.totals.scopes:

@@ -30,6 +30,7 @@ from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
+from antiphon.kernel.run.snapshots.keeping import LatestState, SnapshotKeeper, latest_state
 from antiphon.kernel.run.tools.readers import readers
 from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.agent import Agent, AnyAgent, EndpointOptions, RetryPolicy, agents_of
@@ -82,10 +83,10 @@ async def open_run(
     standing = fit(_names(rules), tuple[StandingRule, ...], "open_run(rules=...)") if rules else ()
     try:
         await roster.open(options)
-        lease, state, cast = await _reopen(store, run_id, create, labels)
+        lease, (state, cast, _), snapshots = await _reopen(store, run_id, create, labels, kept)
         runtime = Runtime(
             store, lease, roster.known_team, state, cast, clock or system_clock(state.at), deps,
-            dependency_overrides, roster.toolsets,
+            dependency_overrides, roster.toolsets, snapshots,
         )  # fmt: skip
         # A process can die between its claim and its first record: then nothing was started yet.
         try:
@@ -227,21 +228,21 @@ def _run_id(given: str) -> str:
 
 
 async def _reopen(
-    store: Journal, run_id: str | None, create: bool = False, labels: Labels = NO_LABELS
-) -> tuple[Lease, RunState, ActivationIndex]:
+    store: Journal, run_id: str | None, create: bool = False, labels: Labels = NO_LABELS, kept: bool = True
+) -> tuple[Lease, LatestState, SnapshotKeeper]:
     """Claim a stored run, without an id a new one, and fold it; the claim is given back if that fails."""
     run_id, create = _run_id(run_id) if run_id else new_id(), create or run_id is None
-    lease, cast = await store.claim(run_id, create=create, labels=labels), ActivationIndex()
-    if not lease.seq:
-        return lease, RunState(), cast
+    lease = await store.claim(run_id, create=create, labels=labels)
+    found = LatestState(RunState(), ActivationIndex())
     try:
-        state = await fold(store, run_id, cast.learn)
-        if state.closed:
+        if lease.seq:
+            found = await latest_state(store, run_id)
+        if found.state.closed:
             raise RunIsClosed(run_id)
     except BaseException:
         await store.release(lease)
         raise
-    return lease, state, cast
+    return lease, found, SnapshotKeeper(store, lease, found if kept else None)
 
 
 def system_clock(not_before: float = 0.0, steady: Callable[[], float] = STEADY) -> SystemClock:
@@ -260,9 +261,10 @@ async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
     Raises RunInUse when somebody drives it (post a `command.Cancel` then), UnknownName, UserError when
     it is closed.
     """
-    lease, state, cast = await _reopen(journal, run_id)
+    lease, (state, cast, _), snapshots = await _reopen(journal, run_id)
+    team = CompiledTeam({}, {}, False)
     runtime = Runtime(
-        journal, lease, lambda options: CompiledTeam({}, {}, False), state, cast, system_clock(state.at), None
+        journal, lease, lambda _: team, state, cast, system_clock(state.at), None, snapshots=snapshots
     )
     try:
         # In one append: nothing that was in flight is taken up again in between.

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from antiphon.errors import AntiphonError, JournalError, RunSuspended, UserError
 from antiphon.journal.port import Journal, Lease, Row
@@ -57,6 +57,7 @@ from antiphon.kernel.run.log.listing import SHOWN, SOON_S, Listing
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, once
 from antiphon.kernel.run.requests import AwaitedRequests, EndedRequests
 from antiphon.kernel.run.rows import LARGE, pack
+from antiphon.kernel.run.snapshots.keeping import SnapshotKeeper
 from antiphon.kernel.run.stopping import DRAINED, Drain, stop
 from antiphon.kernel.run.tools.door import Door
 from antiphon.kernel.run.toolsets.uses import ToolsetUses
@@ -71,22 +72,24 @@ EFFECTS_PER_YIELD = 64
 class Runtime:
     """The live owner of one run. Belongs to one event loop; not to be shared between threads.
 
-    state: the folded run. deps: handed to tools.
+    run_id: its id. state: the folded run. deps: handed to tools.
     """
 
     def __init__(
         self, journal: Journal, lease: Lease, team: Callable[[Options], CompiledTeam], state: RunState,
         cast: ActivationIndex, clock: Clock, deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-        toolsets: ToolsetUses | None = None,
+        toolsets: ToolsetUses | None = None, snapshots: SnapshotKeeper | None = None,
     ) -> None:  # fmt: skip
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
-        self._lease, self._make_team, self._folding, self._toolsets = lease, team, Folding(state), toolsets
+        self.run_id, self._lease, self._make_team, self._toolsets = lease.run_id, lease, team, toolsets
+        self._folding = Folding(state)
         self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
         self._seq, self._durable, self._digest = lease.seq, lease.seq, lease.digest
         self.feed = Feed(lease.run_id, cast, lease.seq)
         self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
         self._listing = Listing(journal, lease, state, lambda: self._seq)
+        self._snapshots = snapshots or SnapshotKeeper(journal, lease)
         self._prefixes: set[str] = set()
         self._blobs: dict[str, bytes] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -113,11 +116,6 @@ class Runtime:
         return Drain(self.state, self._performing, self._inner)
 
     @property
-    def run_id(self) -> str:
-        """The run's id."""
-        return self._lease.run_id
-
-    @property
     def seq(self) -> int:
         """The number of the last record."""
         return self._seq
@@ -131,12 +129,11 @@ class Runtime:
             self.team = self._make_team(first.options)
         elif first.interactive != self.state.options.interactive:
             # Agents are told whether somebody is there to answer.
-            attended = msgspec.structs.replace(self.state.options, interactive=first.interactive)
-            self.team = self._make_team(attended)
+            self.team = self._make_team(replace(self.state.options, interactive=first.interactive))
         if self.team.members:
             manifest = manifest_of(self.team)
             self._blobs[manifest.digest] = manifest.data
-            first = msgspec.structs.replace(first, manifest=manifest.digest)
+            first = replace(first, manifest=manifest.digest)
         self.record(first)
         if lost:
             self._resume()
@@ -257,6 +254,8 @@ class Runtime:
         if self.feed.subscribers:
             self.feed.add(self._seq, at, batch)
         self.journal.append(self._lease, row, blobs, partial(self._settled, self._seq))
+        if self._seq >= self._snapshots.due:
+            self._snapshots.keep(self._seq, self._digest)
 
     def _note_prefix(self, effect_id: str, detail: CallEffect | ModelEffect, blobs: dict[str, bytes]) -> None:
         """What an agent is told goes into the journal once per run, beside the event that names it."""
@@ -317,9 +316,7 @@ class Runtime:
 
     async def _drive(self, opened: OpenEffect | None) -> None:
         """Perform an effect, record its end, and go on with what follows until nothing does."""
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a driver runs in a task")
+        task: Any = asyncio.current_task()
         try:
             while opened is not None and self._failure is None:
                 self._effects_performed += 1
@@ -334,8 +331,8 @@ class Runtime:
                 except asyncio.CancelledError:
                     if task.cancelling():
                         raise
-                    name = getattr(opened.detail, "name", "model")
-                    end = EffectFinished(effect_id, "failed", reason=f"[{name}] it cancelled itself")
+                    said = f"[{getattr(opened.detail, 'name', 'model')}] it cancelled itself"
+                    end = EffectFinished(effect_id, "failed", reason=said)
                 if opened.ended or self._failure is not None:
                     return
                 del self._performing[effect_id]
@@ -353,8 +350,7 @@ class Runtime:
         if type(detail) is TimerEffect:
             return wait_until(self.clock, opened.id, detail.due_at)
         if type(detail) in HUMAN_INPUTS:
-            due_at = getattr(detail, "deadline", 0.0)
-            return wait_until(self.clock, opened.id, due_at, unanswered(opened))
+            return wait_until(self.clock, opened.id, getattr(detail, "deadline", 0.0), unanswered(opened))
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
             door = ActionExecutor(self._access, activation, opened)
@@ -489,6 +485,7 @@ class Runtime:
         records.still_runs(self.run_id, left + self._tools.close())
         self.feed.end("closed" if self.state.closed else "suspended")
         if self._failure is None:
+            self._snapshots.leave(self._seq, self._digest)
             await self.journal.release(self._lease, summary)
             records.left(self.state, self.run_id)
             # Whoever still waits is told, and nothing more is recorded under a lease that is gone.
