@@ -27,7 +27,7 @@ from tests.promises.crash_scenarios import (
 )
 from tests.promises.mcp_scenario import INSTALLED, MCP
 
-MODES = ["at once", "deferred"]
+MODES = ["at once", "deferred", "when waited for"]
 
 
 @pytest.mark.slow

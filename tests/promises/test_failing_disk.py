@@ -196,6 +196,7 @@ def test_a_lock_that_another_process_keeps_is_told(tmp_path, monkeypatch):
         async with opened(tmp_path / "journal.db") as journal:
             pen = RowWriter(journal, await journal.claim("run", create=True))
             journal._writer.connection.set_busy_timeout(1)
+            monkeypatch.setattr("antiphon.journal.sqlite.writer.BUSY_MS", 1)
             other = apsw.Connection(str(tmp_path / "journal.db"))
             other.execute("begin immediate")
             with pytest.raises(JournalError, match="kept it locked"):

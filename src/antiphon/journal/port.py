@@ -273,6 +273,13 @@ class Journal(Protocol):
         """
         ...
 
+    def hurry(self) -> None:
+        """Somebody waits for what was appended: make it durable at once where that does not hold others up.
+
+        `done` of the rows may be called before this returns.
+        """
+        ...
+
     async def read(
         self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
     ) -> Sequence[Row]:

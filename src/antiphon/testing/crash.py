@@ -52,7 +52,7 @@ from antiphon.values.agent import Agent, AnyAgent, agents_of
 from antiphon.values.model import Model
 
 PATIENCE_S = 20
-Commit = Literal["at once", "deferred"]
+Commit = Literal["at once", "deferred", "when waited for"]
 
 
 def nobody(record: Record) -> Sequence[tuple[str, Command]]:
@@ -177,8 +177,9 @@ def enumerate_crashes(
 ) -> Report:
     """Play, kill, resume and judge. folder: an empty place for the journals.
 
-    commit: when an append is durable; `deferred` lets the runtime run ahead of the disk. pairs: how
-    many second crashes to draw with `seed`; None tries all. every: only each n-th point (a sample).
+    commit: when an append is durable; `deferred` lets the runtime run ahead of the disk, and `when waited
+    for` until it waits. pairs: how many second crashes to draw with `seed`; None tries all. every: only each
+    n-th point (a sample).
     Raises RuntimeError when the scenario does not even end uninterrupted.
     """
     stage = _Stage(scenario, folder, commit, durability)
@@ -235,7 +236,7 @@ class _Stage:
 
     def __init__(self, scenario: Scenario, folder: Path, commit: Commit, durability: str) -> None:
         self._scenario, self._folder = scenario, folder
-        self._deferred, self._durability = commit == "deferred", durability
+        self._commit, self._durability = commit, durability
         self.expected: Path | None = None
 
     def fresh(self, name: str) -> Path:
@@ -312,7 +313,8 @@ class _Stage:
             self._durability,
             point=lambda name: armed[0](name) if armed else None,
             acknowledged=acknowledged,
-            deferred=self._deferred,
+            deferred=self._commit == "deferred",
+            hurries=self._commit == "when waited for",
         )
         agents = scenario.agents(world)
         try:

@@ -43,7 +43,8 @@ class SynchronousJournal(SqliteJournal):
 
     point: called with a name wherever a process could die. acknowledged: called with each row that
     is durable, before the runtime is told. deferred: rows wait, not durable, until the event loop's
-    next lap, as they do when a disk is slow; without it they are durable at once.
+    next lap, as they do when a disk is slow; without it they are durable at once. hurries: they wait so until
+    somebody waits for them.
     """
 
     def __init__(
@@ -54,9 +55,11 @@ class SynchronousJournal(SqliteJournal):
         point: Callable[[str], None],
         acknowledged: Callable[[Row], None],
         deferred: bool = False,
+        hurries: bool = False,
     ) -> None:
         self._calls: SimpleQueue[tuple[Callable[..., None], tuple[object, ...]]] = SimpleQueue()
-        self._point, self._acknowledged, self._deferred = point, acknowledged, deferred
+        self._point, self._acknowledged, self._deferred = point, acknowledged, deferred or hurries
+        self._hurries = hurries
         self._held: list[tuple[Lease, Row, Mapping[str, bytes], Done]] = []
         super().__init__(path, durability)
 
@@ -70,6 +73,11 @@ class SynchronousJournal(SqliteJournal):
         self._point("queued")
         if len(self._held) == 1:
             asyncio.get_running_loop().call_soon(self._flush)
+
+    def hurry(self) -> None:
+        """See `port.Journal.hurry`."""
+        if self._hurries:
+            self._flush()
 
     async def claim(
         self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
@@ -127,6 +135,7 @@ class SynchronousJournal(SqliteJournal):
                 super().append(lease, row, blobs, told)
                 return
             super().append(lease, row, blobs, told)
+            self._rounds.pass_on()
             self._now()
 
     def _telling(self, row: Row, done: Done) -> Done:

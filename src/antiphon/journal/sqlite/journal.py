@@ -48,6 +48,7 @@ from antiphon.journal.sqlite.listing import count, entries, entry
 from antiphon.journal.sqlite.owners import Clocks, SqliteOwners
 from antiphon.journal.sqlite.pages import RowMarks, page
 from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
+from antiphon.journal.sqlite.rounds import HeldRows
 from antiphon.journal.sqlite.waiters import Waiters
 from antiphon.journal.sqlite.writer import Append, Ended, SqliteWriter, WriteJob
 from antiphon.journal.transfer import check_fork, check_run
@@ -100,6 +101,7 @@ class SqliteJournal:
             file.connection.close(force=True)
             raise meaning(error, self.path, "opening") from error
         self._writer = SqliteWriter(file, self.path, self._ended)
+        self._rounds = HeldRows(self._writer, self._settle)
         self._jobs = SqliteJobs(self._writer, self._owners, self._clocks, self.path)
         self._marks = RowMarks()
         self._reader = SqliteReader(beside, self.path, self._seen)
@@ -118,7 +120,11 @@ class SqliteJournal:
         if self._closing is not None:
             done(_closed(self.path))
             return
-        self._writer.put(Append(lease.run_id, row, blobs, done, lease.epoch))
+        self._rounds.add(Append(lease.run_id, row, blobs, done, lease.epoch))
+
+    def hurry(self) -> None:
+        """See `port.Journal.hurry`."""
+        self._rounds.hurry()
 
     async def read(
         self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
@@ -143,12 +149,12 @@ class SqliteJournal:
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         if self._closing is None:
-            self._writer.put(WriteJob(partial(self._jobs.describe, lease, summary), _nobody))
+            self._rounds.put(WriteJob(partial(self._jobs.describe, lease, summary), _nobody))
 
     def keep_snapshot(self, lease: Lease, snapshot: RunSnapshot | None) -> None:
         """See `port.Journal.keep_snapshot`."""
         if self._closing is None:
-            self._writer.put(WriteJob(partial(self._jobs.keep_snapshot, lease, snapshot), _nobody))
+            self._rounds.put(WriteJob(partial(self._jobs.keep_snapshot, lease, snapshot), _nobody))
 
     async def snapshot(self, run_id: str) -> RunSnapshot | None:
         """See `port.Journal.snapshot`."""
@@ -328,7 +334,7 @@ class SqliteJournal:
         if self._closing is not None:
             future.set_exception(_closed(self.path))
         else:
-            self._writer.put(WriteJob(work, partial(_resolve, future)))
+            self._rounds.put(WriteJob(work, partial(_resolve, future)))
         return future
 
     def _read(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
@@ -353,7 +359,7 @@ class SqliteJournal:
         loop.call_soon_threadsafe(function, *arguments)
 
     def _ended(self, ended: Ended, moved: dict[str, tuple[int, int]]) -> None:
-        self._call(self._settle, ended, moved)
+        self._call(self._rounds.ended, ended, moved)
 
     def _settle(self, ended: Ended, moved: dict[str, tuple[int, int]]) -> None:
         for item, error in ended:

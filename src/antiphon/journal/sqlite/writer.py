@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from antiphon.errors import JournalError, LeaseLost
 from antiphon.journal.port import Done, Row
 from antiphon.journal.sqlite.file import (
+    BUSY_MS,
     CHECKPOINT_PAGES,
     OpenedFile,
     is_fatal,
@@ -87,10 +89,13 @@ class WriteJob:
 
 Ended = list[tuple["Append | WriteJob", BaseException | None]]
 """What a batch did: every item in the order it was queued, with its error if it has one."""
+Moved = dict[str, tuple[int, int]]
+"""Where runs are after it: their last events and commands, each where it moved."""
 
 
 class SqliteWriter:
-    """Commits what is queued, in order, up to BATCH items per transaction.
+    """Commits what is queued, in order, up to BATCH items per transaction; rows also on the thread of whoever
+    gives them to `commit_now`.
 
     settle: called on the writer's thread after each commit with what ended and where runs are now. What was
     committed is acknowledged once the anchor knows it and the files are still the ones at their paths. After
@@ -102,16 +107,19 @@ class SqliteWriter:
         self,
         file: OpenedFile,
         path: Path,
-        settle: Callable[[Ended, dict[str, tuple[int, int]]], None],
+        settle: Callable[[Ended, Moved], None],
     ) -> None:
         connection = file.connection
         self.connection, self._path, self._settle = connection, path, settle
         self.anchor, self.seal, self._files = file.anchor, file.seal, file.files
         self.tails: dict[str, Tail] = {}
         self.failure: JournalError | None = None
-        self._queue: SimpleQueue[Append | WriteJob | None] = SimpleQueue()
+        self._queue: SimpleQueue[Append | WriteJob | Literal["look"] | None] = SimpleQueue()
         self.put = self._queue.put
-        self._pages = 0
+        self._pages, self._took = 0, 0.0
+        # Whoever writes, moves the log or syncs the anchor.
+        self._writing = threading.Lock()
+        self._is_timed = False
         self._after: threading.Thread | None = None
         self._gone: Callable[[JournalError | None], None] | None = None
         self._touched: dict[str, Tail] = {}
@@ -121,6 +129,27 @@ class SqliteWriter:
             self._fail(file.lost)
         self.thread = threading.Thread(target=self._run, name="antiphon journal writer", daemon=True)
         self.thread.start()
+
+    def commit_now(self, rows: list[Append]) -> tuple[Ended, Moved, float] | None:
+        """Commit rows on the calling thread, when everything that was queued has ended: what became of them,
+        and seconds that the disk took. None, with nothing done, when another thread or process writes now."""
+        if self.failure is not None or not self._writing.acquire(blocking=False):
+            return None
+        try:
+            self.connection.set_busy_timeout(0)
+            try:
+                self.connection.execute("begin immediate")
+            except apsw.Error:
+                # Whatever it is, the other thread finds it too, and may wait.
+                return None
+            finally:
+                self.connection.set_busy_timeout(BUSY_MS)
+            ended, moved = self._commit(list(rows))
+        finally:
+            self._writing.release()
+        if self._pages >= CHECKPOINT_PAGES or (not self._is_timed and self.anchor.due_in() is not None):
+            self._queue.put("look")
+        return ended, moved, self._took
 
     def stop(self, after: threading.Thread, gone: Callable[[JournalError | None], None]) -> None:
         """Commit what is queued, close once the thread `after` has ended, then call `gone`,
@@ -142,39 +171,54 @@ class SqliteWriter:
                 if item is None:
                     open_for_more = False
                     break
-                items.append(item)
+                if item != "look":
+                    items.append(item)
                 if len(items) >= BATCH or queue.empty():
                     break
                 item = queue.get_nowait()
+            with self._writing:
+                ended, moved = self._commit(items) if items else ([], {})
             if items:
-                ended, moved = self._commit(items)
                 self._settle(ended, moved)
-            if self._pages >= CHECKPOINT_PAGES and self.failure is None:
-                self._checkpoint()
+            with self._writing:
+                if self._pages >= CHECKPOINT_PAGES and self.failure is None:
+                    self._checkpoint()
         self._finish()
 
-    def _next(self) -> Append | WriteJob | None:
+    def _next(self) -> Append | WriteJob | Literal["look"] | None:
         """What comes next; while nothing does, the anchor is synced when that is due."""
-        while (wait := self.anchor.due_in()) is not None and self.failure is None:
+        while True:
+            # Whoever commits something to be synced after this looks again what it is.
+            self._is_timed = False
+            wait = self.anchor.due_in()
+            if wait is None or self.failure is not None:
+                return self._queue.get()
+            self._is_timed = True
             try:
                 return self._queue.get(timeout=wait)
             except Empty:
-                try:
-                    self.anchor.sync()
-                except apsw.Error as error:
-                    self._fail(meaning(error, self._path, "syncing the anchor"))
-        return self._queue.get()
+                self._sync_anchor()
 
-    def _commit(self, items: list[Append | WriteJob]) -> tuple[Ended, dict[str, tuple[int, int]]]:
+    def _sync_anchor(self) -> None:
+        with self._writing:
+            try:
+                self.anchor.sync()
+            except apsw.Error as error:
+                self._fail(meaning(error, self._path, "syncing the anchor"))
+
+    def _commit(self, items: list[Append | WriteJob]) -> tuple[Ended, Moved]:
         if self.failure is not None:
             return [(item, self.failure) for item in items], {}
         ended: Ended = [(item, None) for item in items]
         self._touched.clear()
         self._staged.clear()
         try:
-            self.connection.execute("begin immediate")
+            if not self.connection.in_transaction:
+                self.connection.execute("begin immediate")
             self._write(items, ended)
+            began = time.monotonic()
             self.connection.execute("commit")
+            self._took = time.monotonic() - began
         except Exception as error:  # noqa: BLE001 - whatever it is, it is every waiting append's answer
             return self._undo(items, error)
         try:
@@ -290,9 +334,7 @@ class SqliteWriter:
         for digest in sorted(named):
             self.connection.execute(KEEP_BLOB, (key, stored(digest)))
 
-    def _undo(
-        self, items: list[Append | WriteJob], error: Exception
-    ) -> tuple[Ended, dict[str, tuple[int, int]]]:
+    def _undo(self, items: list[Append | WriteJob], error: Exception) -> tuple[Ended, Moved]:
         self.anchor.drop()
         try:
             if self.connection.in_transaction:

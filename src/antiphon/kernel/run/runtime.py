@@ -281,6 +281,8 @@ class Runtime:
 
     async def until_durable(self) -> None:
         """Return once everything recorded so far is as durable as the journal makes it."""
+        if self._failure is None and self._durable < self._seq:
+            self.journal.hurry()
         if self._failure is not None:
             raise self._suspended()
         if self._durable < self._seq:
