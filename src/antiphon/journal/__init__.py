@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal", "Labels", "MemoryJournal", "RunFilter", "open_journal"]
 
+ONE_SHOT = "memory?rows=none"
+"""A journal for one run that nobody reads: it checks what is appended, and keeps nothing of it."""
 _KNOWN = (
     "'memory', 'sqlite:///relative.db', 'sqlite:////absolute.db' (both take ?durability=power or process),"
     " or a Journal"
@@ -28,8 +30,8 @@ def open_journal(target: str | Journal | None = None) -> Journal:
     A file is sealed with the key that ANTIPHON_JOURNAL_KEY holds in the process's environment, if any.
     Raises ConfigError for any other text, and what opening the file raises.
     """
-    if target is None or target == "memory":
-        return MemoryJournal()
+    if target in (None, "memory", ONE_SHOT):
+        return MemoryJournal(keeps_rows=target != ONE_SHOT)
     if not isinstance(target, str):
         return target
     parts = urlsplit(target)

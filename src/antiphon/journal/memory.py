@@ -117,13 +117,14 @@ class _MemoryRun:
 class MemoryJournal:
     """Keeps runs until the instance is dropped; `close` only refuses further use.
 
-    clock: Unix time in seconds, for the list of runs.
+    clock: Unix time in seconds, for the list of runs. keeps_rows: False for runs that nobody reads, or opens
+    again; `read` raises JournalError then.
     """
 
     durability = "none"
 
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._clock, self.place = clock, f"memory:{id(self)}"
+    def __init__(self, *, clock: Callable[[], float] = time.time, keeps_rows: bool = True) -> None:
+        self._clock, self.place, self._keeps_rows = clock, f"memory:{id(self)}", keeps_rows
         self._runs: dict[str, _MemoryRun] = {}
         self._blobs: dict[str, bytes] = {}
         self._rules: dict[str, StoredRule] = {}
@@ -159,9 +160,10 @@ class MemoryJournal:
             run.refusal = f"a row that ends at {row.seq} and counts {row.count} cannot follow {run.seq}"
             done(self._refusal(run, lease))
         else:
-            run.rows.append(row)
             run.seq = row.seq
-            if blobs or row.refs or row.blobs:
+            if self._keeps_rows:
+                run.rows.append(row)
+            if self._keeps_rows and (blobs or row.refs or row.blobs):
                 self._blobs.update(blobs)
                 run.blobs.update(blobs, row.blobs, (digest for _, digest in row.refs))
             if run.waiting:
@@ -177,6 +179,8 @@ class MemoryJournal:
         """See `port.Journal.read`."""
         check_limit(limit)
         run = self._known(run_id)
+        if not self._keeps_rows:
+            raise JournalError("This journal keeps no rows; give the run another one to read it")
         first = bisect_right(run.rows, after, key=_seq)
         digest = run.rows[first - 1].digest if first else run.start
         found = run.rows[first:] if limit is None else _page(run.rows[first : first + limit], size)

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, Unpack, cast, overload
 import msgspec
 
 from antiphon.errors import RunFailed, UserError
+from antiphon.journal import ONE_SHOT
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.blocking import run_here
@@ -60,6 +61,9 @@ async def run(
     there, up to 10 times. Raises RunFailed for the outcome `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
+    if on_input is None and len(names) == 1 and options.get("journal") is None:
+        # Nobody but who asks it sees the run: there is nothing to keep.
+        options["journal"] = ONE_SHOT
     async with open_run(team, interactive=on_input is not None, deps=deps, **options) as opened:
         asked: Stream[Any] = await _ask(opened, names, message, attachments)
         if on_input is not None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from antiphon.errors import AgentsMissing, ConfigError, RunIsClosed, UnknownName, UserError
-from antiphon.journal import Journal, open_journal
+from antiphon.journal import ONE_SHOT, Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.journal.port import Lease
 from antiphon.kernel.facts import summary
@@ -312,7 +312,7 @@ def _summary(runtime: Runtime) -> bytes:
 
 def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool, bool]:
     """The journal, whether it was opened here, and whether anybody can come to it when this run is left."""
-    if journal is None and env.get("ANTIPHON_HOME"):
+    if journal in (None, ONE_SHOT) and env.get("ANTIPHON_HOME"):
         journal = "sqlite:///" + os.path.join(env["ANTIPHON_HOME"], "antiphon.db")
     if journal is None or isinstance(journal, str):
         store = open_journal(journal)

@@ -75,6 +75,12 @@ class Runtime:
     run_id: its id. state: the folded run. deps: handed to tools.
     """
 
+    # Of most runs they stay so, and an object of more than 30 attributes takes a table of its own.
+    _ended_requests: EndedRequests | None = None
+    _failure: BaseException | None = None
+    _effects_performed = 0
+    _reader: asyncio.Task[None] | None = None
+
     def __init__(
         self, journal: Journal, lease: Lease, team: Callable[[Options], CompiledTeam], state: RunState,
         cast: ActivationIndex, clock: Clock, deps: Any,
@@ -96,8 +102,7 @@ class Runtime:
         self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
-        self._requests = AwaitedRequests()
-        self.failures = Failures(lease.run_id)
+        self._requests, self.failures = AwaitedRequests(), Failures(lease.run_id)
         self._access = RunAccess(
             state, lambda: self.team, self.record, self._inner, self.until_may_act,
             lambda effect_id: self._drain.may_start(effect_id), self.spawn,
@@ -106,10 +111,6 @@ class Runtime:
             journal, lease, state, self.until_may_act, partial(Door, self._access), deps, overrides,
             self.feed, self.failures, toolsets,
         )  # fmt: skip
-        self._ended_requests: EndedRequests | None = None
-        self._failure: BaseException | None = None
-        self._effects_performed = 0
-        self._reader: asyncio.Task[None] | None = None
 
     @cached_property
     def _drain(self) -> Drain:
@@ -230,7 +231,7 @@ class Runtime:
                     self._requests.ended(effect_id)
             elif kind in SHOWN:
                 shown = True
-        if shown:
+        if shown and self._snapshots.keeps:
             listing.news = True
             listing.due = listing.due or asyncio.get_running_loop().call_later(SOON_S, listing.tell)
         return started, prefixes

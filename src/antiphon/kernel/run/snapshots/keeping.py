@@ -72,12 +72,13 @@ async def _from(
 class SnapshotKeeper:
     """Has a run's journal keep a snapshot now and then, while somebody drives it. Best effort.
 
-    stored: the run as it was opened; None keeps none. due: the number of the record after which the next one
-    is made; the runtime looks at it after each row.
+    stored: the run as it was opened; None where nobody opens it again (`keeps`), and none is made. due: the
+    number of the record after which the next one is made; the runtime looks at it after each row.
     """
 
     def __init__(self, journal: Journal, lease: Lease, stored: LatestState | None = None) -> None:
         self._journal, self._lease, self._stored = journal, lease, stored
+        self.keeps = stored is not None
         self.due: float = inf if stored is None else stored.kept + EVERY
         self._last = 0 if stored is None else stored.kept
 
