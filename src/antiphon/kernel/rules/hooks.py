@@ -76,7 +76,7 @@ def post(emit: Emit, run: RunState, activation: Activation, messages: Sequence[M
 
 def planned_call(number: int, call: PlannedCall, taken: int) -> ToolCall:
     """A call of a plan as the call that the turn does. Raises UserError for a position out of range."""
-    if any(not 0 <= position < taken for position in call.forward):
+    if call.forward and not 0 <= min(call.forward) <= max(call.forward) < taken:
         raise UserError(
             f"PlannedCall(forward={call.forward}): this turn took {taken} messages, numbered from 0"
         )
@@ -92,25 +92,27 @@ def context(
     run: RunState, activation: Activation, taken: Sequence[Message], turn: int, left: Sequence[Message]
 ) -> TurnContext:
     """An activation as its hooks see it."""
-    current = activation.turn
+    current, mailbox = activation.turn, activation.mailbox
+    chains = [dict(hops.of(activation, each)) for each in taken] if mailbox.hops else [{} for _ in taken]
+    ended = mailbox.background_results
     return TurnContext(
         run.run_id,
         activation.agent,
         turn - activation.progress.earlier_turns,
         run.at,
         taken,
-        [dict(hops.of(activation, each)) for each in taken],
+        chains,
         activation.data,
-        _results(activation),
+        _results(activation) if current.calls else [],
         left,
-        activation.mailbox.unread or {},
-        [_call_result(call, event) for call, event in activation.mailbox.background_results],
+        mailbox.unread or {},
+        [_call_result(call, event) for call, event in ended] if ended else [],
         current.reply,
-        [call.name for call in current.calls],
+        [call.name for call in current.calls] if current.calls else [],
         run.activations[0].data,
         activation.conversation.transcript.messages,
         activation.conversation.window_tokens,
-        background_agents(activation),
+        background_agents(activation) if activation.open else [],
         activation.progress.reminders,
         {name: each.tools for name, each in run.owner.toolsets.items()},
     )

@@ -39,8 +39,8 @@ class Memory:
 
     def add(self, message: Message) -> None:
         """Store a message, unless an equal one is stored."""
-        kept = self._kept(message)
-        alike = self._alike.setdefault(self._key(kept), [])
+        kept, key = self._keyed(message)
+        alike = self._alike.setdefault(key, [])
         if kept in alike:
             return
         alike.append(kept)
@@ -82,11 +82,11 @@ class Memory:
         if k <= 0:
             return [message for message in observed if not self._holds(message)]
         known = self.get(k)
-        return [message for message in observed if self._kept(message) not in known]
+        return [message for message in observed if self._keyed(message)[0] not in known]
 
     def delete(self, message: Message) -> None:
         """Forget one message. Raises NotRemembered when none equal to it is stored."""
-        kept = self._kept(message)
+        kept, _ = self._keyed(message)
         if not self._holds(kept):
             raise NotRemembered(f"Message {message.id} cannot be deleted: it is not in this memory")
         self._outdate()
@@ -119,14 +119,14 @@ class Memory:
 
     def holds(self, mark: int) -> bool:
         """Whether nothing was forgotten after a mark was set, so that `since` is what was added."""
-        return self._first <= mark <= self.mark()
+        return 0 <= mark - self._first <= len(self.storage)
 
     def since(self, mark: int) -> list[Message]:
         """What was stored after a mark; everything when the mark no longer `holds`."""
         return self.storage[mark - self._first :] if self.holds(mark) else list(self.storage)
 
     def _forget(self, kept: Message) -> None:
-        self._alike[self._key(kept)].remove(kept)
+        self._alike[self._keyed(kept)[1]].remove(kept)
         self.index[kept.cause_by].remove(kept)
 
     def _outdate(self) -> None:
@@ -134,15 +134,14 @@ class Memory:
         self._first = self.mark() + 1
 
     def _holds(self, message: Message) -> bool:
-        kept = self._kept(message)
-        return kept in self._alike.get(self._key(kept), ())
+        kept, key = self._keyed(message)
+        return kept in self._alike.get(key, ())
 
-    def _key(self, kept: Message) -> str:
-        return kept.content if self.ignore_id else kept.id
-
-    def _kept(self, message: Message) -> Message:
-        if not self.ignore_id or message.id == IGNORED_ID:
-            return message
-        kept = copy(message)
-        kept.id = IGNORED_ID
-        return kept
+    def _keyed(self, message: Message) -> tuple[Message, str]:
+        """The message as it is stored, and by what it is found."""
+        if not self.ignore_id:
+            return message, message.id
+        if message.id != IGNORED_ID:
+            message = copy(message)
+            message.id = IGNORED_ID
+        return message, message.content

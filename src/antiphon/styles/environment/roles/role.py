@@ -59,7 +59,10 @@ class Role(RoleSetup):
     async def _observe(self) -> int:
         """Take what was delivered; how much of it is news."""
         batch = self.rc.msg_buffer.pop_all()
-        heard = Memory(each for each in batch if self._concerns(each)).storage
+        heard = [each for each in batch if self._concerns(each)]
+        if len(heard) > 1:
+            # Equal ones are one.
+            heard = Memory(heard).storage
         # It remembers what it said; that is news all the same when it comes back to it.
         news = [each for each in heard if each.sent_from == self.key or self.rc.memory.find_news([each])]
         if self.enable_memory:
