@@ -23,7 +23,7 @@ CELLS = {
     "tool turn": (100, 400),
     "agent call, a chain of 50": (1, 4),
     "agent call, 1 to many": (20, 120),
-    "hop of a ring of 100 roles": (20, 120),
+    "hop of a ring of 100 roles": (200, 300),
     "run of one answer": (10, 60),
     "load and fold, a turn": (100, 1100),
     "agent with one tool": (100, 1100),
