@@ -19,10 +19,7 @@ from antiphon.tools.shell.keeping import place
 from antiphon.values.tool import ToolContext
 from tests.unit.tools.shell.running import living, ran, shell, told, until, written
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="what is left is looked for in /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is left is looked for in /proc")
 
 
 def test_a_command_runs_in_its_folder(workspace: Workspace) -> None:
@@ -43,6 +40,7 @@ def test_it_ends_with_its_process_and_not_with_its_pipes(workspace: Workspace) -
     assert not living("86401")
 
 
+@pytest.mark.slow
 def test_it_ends_when_its_time_is_over_with_all_that_it_started(workspace: Workspace) -> None:
     found = told(workspace, "echo begun; (setsid sleep 86402 &); sleep 86402", 1)
     assert found.splitlines() == [
@@ -51,6 +49,7 @@ def test_it_ends_when_its_time_is_over_with_all_that_it_started(workspace: Works
     assert not living("86402")
 
 
+@pytest.mark.slow
 def test_of_a_long_output_the_beginning_and_the_end_are_kept(workspace: Workspace) -> None:
     lines = written(workspace, "seq 1 200000").partition("[from its beginning]\n")[2].splitlines()
     assert (lines[0], lines[-1]) == ("1", "200000")
@@ -110,6 +109,7 @@ def test_a_job_runs_on_is_read_and_is_stopped(workspace: Workspace) -> None:
         tools["read_job"]("x")
 
 
+@pytest.mark.slow
 def test_who_gives_up_a_call_ends_its_command(workspace: Workspace) -> None:
     async def given_up() -> None:
         with pytest.raises(TimeoutError):
@@ -120,6 +120,7 @@ def test_who_gives_up_a_call_ends_its_command(workspace: Workspace) -> None:
     until(lambda: not living("86404"))
 
 
+@pytest.mark.slow
 def test_a_keeper_that_is_killed_is_told_as_such(workspace: Workspace) -> None:
     async def killed() -> None:
         waiting = asyncio.ensure_future(shell(workspace, "sleep 86405"))
@@ -165,6 +166,7 @@ def test_a_keeper_that_does_not_start_has_run_nothing(
     assert not (Path(workspace.folder) / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_keeper_that_has_not_begun_is_waited_for(workspace: Workspace) -> None:
     """Its agent was killed a moment ago, and another one comes."""
     folder = workspace.prepare("key", ["bash", "-c", "echo once >> log; cat log"], 20, {})
@@ -197,6 +199,7 @@ def test_what_is_kept_of_commands_does_not_lie_where_they_write(
         Workspace(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_a_long_output_is_cut_for_the_model_and_read_by_its_handle(workspace: Workspace) -> None:
     script = Script([call("shell", command="seq 1 20000"), "done"])
     agent = Agent("a", tools=shell_tools(workspace), model=script)

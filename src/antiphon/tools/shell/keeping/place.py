@@ -17,14 +17,16 @@ import os
 HEAD = 65_536
 """Bytes of output that are kept from the beginning, and as many from the end."""
 Fields = dict[str, list[str]]
+_END = ["", "whole"]
+"""What stands behind the last field, and is no field."""
 
 
 def pack(fields: Fields) -> bytes:
-    """Named lists of texts as bytes. No text holds a NUL character."""
+    """Named lists of texts as bytes. No text holds a NUL character, no name is empty."""
     parts = []
     for name, values in fields.items():
         parts += [name, str(len(values)), *values]
-    return os.fsencode("\0".join([*parts, "end"]))
+    return os.fsencode("\0".join([*parts, *_END]))
 
 
 def unpack(data: bytes) -> Fields:
@@ -32,11 +34,11 @@ def unpack(data: bytes) -> Fields:
     parts = os.fsdecode(data).split("\0")
     fields: Fields = {}
     at = 0
-    while at + 1 < len(parts):
+    while at + 1 < len(parts) and parts[at]:
         count = int(parts[at + 1])
         fields[parts[at]] = parts[at + 2 : at + 2 + count]
         at += 2 + count
-    if parts[at:] != ["end"]:
+    if parts[at:] != _END:
         raise ValueError("the record is cut off")
     return fields
 

@@ -17,6 +17,8 @@ from antiphon.tools.shell.keeping import place
 _NAMES = ("config", "config.worktree", "commondir")
 _IDLE = ".sample"
 """The ending of hooks that git does not run."""
+_ASIDE = ".antiphon-"
+"""Part of the name of a folder that was laid aside, and that git knows no hook by."""
 _MAX = 1 << 20
 """Bytes of one such file; a larger one is none."""
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -131,7 +133,7 @@ def _repository(path: str, name: str, found: place.Fields) -> None:
     except OSError:
         return
     for each in names:
-        if not each.endswith(_IDLE):
+        if not each.endswith(_IDLE) and _ASIDE not in each:
             _look(os.path.join(hooks, each), f"{name}/hooks/{each}", found)
 
 
@@ -178,7 +180,7 @@ def _is_there(name: str, above: int) -> bool:
 
 def _put(above: int, name: str, was: list[str] | None) -> None:
     """Have it as it was. Raises OSError."""
-    spare = f".antiphon-{os.getpid()}"
+    spare = f"{_ASIDE}{os.getpid()}"
     if was is None or was == ["folder"]:
         _clear(above, name)
     elif was[0] == "link":
@@ -201,4 +203,4 @@ def _clear(above: int, name: str) -> None:
     except FileNotFoundError:
         return
     except (IsADirectoryError, PermissionError):
-        os.rename(name, f"{name}.antiphon-{os.getpid()}", src_dir_fd=above, dst_dir_fd=above)
+        os.rename(name, f"{name}{_ASIDE}{os.urandom(4).hex()}", src_dir_fd=above, dst_dir_fd=above)
