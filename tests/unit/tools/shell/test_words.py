@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from antiphon.tools.shell.hazards import PLAIN_BUILTINS
 from antiphon.tools.shell.words import MAX_COMMANDS, plain_commands, subjects_of
 from antiphon.values.policy import Verbatim
 from tests.unit.tools.shell.lines import BASH, StandIns, line
@@ -84,6 +86,23 @@ def test_a_line_of_very_many_commands_stands_for_itself() -> None:
     assert len(subjects_of("; ".join(f"ls {number}" for number in range(MAX_COMMANDS)))) == MAX_COMMANDS
     many = "; ".join(f"ls {number}" for number in range(MAX_COMMANDS + 1))
     assert subjects_of(many) == (Verbatim(many),)
+
+
+@pytest.mark.skipif(not BASH, reason="there is no bash here")
+def test_all_that_this_bash_does_itself_is_known() -> None:
+    told = subprocess.run([BASH, "-c", "compgen -b; compgen -k"], capture_output=True, check=True).stdout
+    known = {*PLAIN_BUILTINS, *told_apart(), "["}
+    assert [each for each in told.decode().split() if each not in known] == []
+
+
+def told_apart() -> set[str]:
+    """Words that make their line stand for itself."""
+    words = subprocess.run([BASH, "-c", "compgen -b; compgen -k"], capture_output=True, check=True).stdout
+    return {
+        each
+        for each in words.decode().split()
+        if subjects_of(f"{each} x; ls") == (Verbatim(f"{each} x; ls"),)
+    }
 
 
 def check_lines(folder: Path, seed: int, count: int) -> None:
