@@ -23,7 +23,7 @@ GATES: Mapping[str, float] = {
     "tool turn": 90.5,
     "agent call, a chain of 50": 166,
     "agent call, 1 to many": 122,
-    "hop of a ring of 100 roles": 281.5,
+    "hop of a ring of 100 roles": 283.5,
     "run of one answer": 281.5,
     "load and fold, a turn": 33,
     "agent with one tool": 6,
