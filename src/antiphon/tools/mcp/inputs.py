@@ -78,7 +78,15 @@ async def _ask_person(
     if wrong := wrong_form((), schema, patterns=False):
         return ErrorData(code=INVALID_PARAMS, message=wrong)
     content = await ctx.ask_user(text, schema=schema)
-    return ElicitResult(action="accept", content=content)
+    return ElicitResult(action="accept", content={**_defaults(schema), **content})
+
+
+def _defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a form says of the fields that a person leaves out."""
+    fields = schema["properties"]
+    return {
+        name: each["default"] for name, each in fields.items() if isinstance(each, dict) and "default" in each
+    }
 
 
 async def _ask_model(

@@ -5,7 +5,6 @@ import cProfile
 import sys
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from antiphon.tools.mcp.visit import visited
 from antiphon.values.tool import ToolContext
@@ -29,6 +28,8 @@ async def counted(call):
 
 @pytest.mark.slow
 def test_a_call_costs_hardly_more_than_that_of_the_sdk():
+    from mcp import Client, StdioServerParameters
+
     words = ["-S", "-E", str(HERE / "peer.py"), "honest"]
 
     async def work():

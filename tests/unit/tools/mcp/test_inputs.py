@@ -189,3 +189,21 @@ def test_a_call_of_an_older_server_that_is_cut_off_while_it_asks_is_not_made_aga
     end = bounded(go())
     assert end.outcome == "unknown"
     assert "the process stopped while it was asking; it may or may not have taken effect" in end.reason
+
+
+def test_fields_that_a_person_leaves_out_are_as_the_form_says():
+    from mcp_types import ElicitRequest, ElicitRequestFormParams
+
+    from antiphon.tools.mcp.inputs import answer
+
+    class Door:
+        async def ask_user(self, text, schema):
+            return {"cups": 2}
+
+    fields = {
+        "cups": {"type": "integer", "default": 1}, "hot": {"type": "boolean", "default": True},
+        "note": {"type": "string"},
+    }  # fmt: skip
+    form = ElicitRequestFormParams(message="?", requested_schema={"type": "object", "properties": fields})
+    said = asyncio.run(answer(Door(), peer("honest"), ElicitRequest(params=form)))
+    assert (said.action, said.content) == ("accept", {"cups": 2, "hot": True})

@@ -15,7 +15,6 @@ from antiphon.errors import ToolError, ToolsetUnavailable
 from antiphon.kernel.run.toolsets.provider import close_unused
 from antiphon.models.script import Script, call
 from antiphon.tools.mcp import McpServer, mcp_toolset
-from antiphon.tools.mcp.session import MAX_SESSIONS
 from antiphon.tools.mcp.visit import visited
 from tests.unit.tools.mcp.conftest import FREE, PATIENCE, peer, play, shop
 
@@ -218,6 +217,7 @@ def test_nothing_of_the_sdk_is_imported_before_a_server_is_connected():
 @pytest.mark.slow
 def test_so_many_connections_to_one_server_are_open_and_no_more():
     """Each with credentials of its own; another server has connections of its own."""
+    from antiphon.tools.mcp.session import MAX_SESSIONS
 
     def user(number, how="honest"):
         return visited(peer(how, env={"TOKEN": f"t{number}"}))
