@@ -88,6 +88,7 @@ def found(folder: Path, index: str | None) -> dict[str, object]:
         print(f"{source.index.stats().embedded:,} vectors, {made} more", file=sys.stderr)
     model, vectors = embeddings.model(), VectorMatrix(source.index)
     assert model is not None, embeddings.why_not
+    vectors.covers()
     items = known_items(folder)
 
     def pages(ranked: list[Ranked]) -> list[str]:

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from antiphon.errors import ConfigError, ToolError
-from antiphon.tools.folder.index import FolderIndex, IndexBounds, learning
+from antiphon.tools.folder.index import FolderIndex, IndexBounds, learning, searching
 from antiphon.tools.folder.readers import pdf
 from antiphon.tools.folder.root import Root
 from tests.unit.tools import documents_made
@@ -348,3 +348,38 @@ def test_names_that_are_not_utf8_do_no_harm(folder: Path) -> None:
     index = index_of(folder)
     assert [each.path for each in index.refresh().unreadable] == ["caf\ufffd.md"]
     assert found(index, "moon") == ["tides.md"]
+
+
+@pytest.fixture
+def large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FolderIndex:
+    """An index of many passages, as far as its searches know: all of them hold `sea`, a third `moon`."""
+    monkeypatch.setattr(searching, "LARGE", 10)
+    for number in range(100):
+        moon = "the moon " if not number % 3 else ""
+        (folder / f"{number:03}.md").write_text(f"The sea and {moon}number n{number}.\n")
+    (folder / "one.md").write_text("A tide in a stormless sea.\n")
+    (folder / "two.md").write_text("A tide, a moon, a sea.\n")
+    return index_of(folder)
+
+
+def test_of_many_passages_those_with_the_rarest_terms_are_scored_by_all_terms(large: FolderIndex) -> None:
+    large.refresh()
+    assert found(large, "sea moon tide") == ["two.md", "one.md"]
+    assert found(large, "moon n7 sea")[:1] == ["007.md"]
+    # Common terms alone are asked for, all the same.
+    common = large.search("sea moon", 60)
+    assert len(common) > 30
+    assert all("moon" in each.passage.text.lower() for each in common)
+    assert large.rank("zeppelin", 60) == []
+    # What passages share of all that is asked: 0 to 1, whoever is scored.
+    assert all(
+        0 < each.score < 1 for query in ("sea moon tide", "sea", "n7") for each in large.rank(query, 60)
+    )
+
+
+def test_how_common_a_term_is_follows_the_files(large: FolderIndex, folder: Path) -> None:
+    large.refresh()
+    assert found(large, "sea storm") == found(large, "sea")
+    (folder / "three.md").write_text("A storm.\n")
+    large.refresh()
+    assert found(large, "sea storm") == ["three.md"]

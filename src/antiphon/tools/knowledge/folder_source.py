@@ -21,7 +21,7 @@ from antiphon.tools.knowledge.source import (
     SourcePassage,
     check_source_name,
 )
-from antiphon.tools.knowledge.threads import in_thread
+from antiphon.tools.knowledge.threads import beside, in_thread
 from antiphon.tools.knowledge.vectors.matrix import VectorMatrix
 from antiphon.tools.knowledge.vectors.model import Embeddings
 
@@ -102,20 +102,29 @@ class FolderSource:
 
     def _search(self, query: str, limit: int) -> tuple[list[Match], str]:
         depth = max(5 * limit, DEPTH)
-        by_words, (by_meaning, how) = self.index.rank(query, depth), self._near(query, depth)
+        # The index is used by one thread at a time: first what the vectors need of it.
+        vectors = self._covering()
+        words = beside(lambda: self.index.rank(query, depth))
+        by_meaning, how = self._near(vectors, query, depth)
+        by_words = words()
         scores = {each.key: each.score for each in by_words}
         for each in by_meaning:
             scores[each.key] = scores.get(each.key, 0.0) + MEANING * each.score
         best = sorted(scores, key=lambda key: -scores[key])[:limit]
         return self.index.matches([Ranked(key, scores[key]) for key in best]), how
 
-    def _near(self, query: str, count: int) -> tuple[list[Ranked], str]:
+    def _covering(self) -> tuple[int, int]:
+        """How many passages have a vector in memory now, and how many there are."""
+        if self._embeddings is None or self._embeddings.why_not:
+            return 0, 0
+        self._vectors = self._vectors or VectorMatrix(self.index)
+        return self._vectors.covers()
+
+    def _near(self, covered: tuple[int, int], query: str, count: int) -> tuple[list[Ranked], str]:
         """Passages near in meaning, and a word on what was searched by words alone."""
         if self._embeddings is None:
             return [], "searched by words alone"
-        why = self._embeddings.why_not
-        vectors = self._vectors = self._vectors or (VectorMatrix(self.index) if not why else None)
-        embedded, passages = vectors.covers() if vectors is not None else (0, 0)
+        (embedded, passages), vectors = covered, self._vectors
         model = self._embeddings.model() if embedded else None
         if vectors is None or model is None:
             why = self._embeddings.why_not

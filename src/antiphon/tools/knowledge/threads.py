@@ -5,9 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TypeVar
 
 _Made = TypeVar("_Made")
+
+
+def beside(work: Callable[[], _Made]) -> Callable[[], _Made]:
+    """Begin work in another thread; called, the result waits for it and gives what it returned or raised."""
+    made: Future[_Made] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
+            made.set_exception(error)
+
+    threading.Thread(target=run, name="antiphon-knowledge", daemon=True).start()
+    return made.result
 
 
 def in_thread(work: Callable[[], _Made]) -> asyncio.Future[_Made]:

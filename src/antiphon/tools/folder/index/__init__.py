@@ -71,6 +71,7 @@ class FolderIndex:
         self._refreshing = threading.Lock()
         self._lock = threading.Lock()
         self._connection = open_index(path, self.subject)
+        self._counts = searching.TermCounts()
 
     def refresh(
         self, paths: Iterable[str] | None = None, progress: Callable[[IndexProgress], None] | None = None
@@ -105,7 +106,7 @@ class FolderIndex:
     def rank(self, query: str, count: int) -> list[Ranked]:
         """The keys of the best passages by BM25, best first."""
         with self.using() as connection:
-            return searching.rank(connection, query, count)
+            return searching.rank(connection, self._counts, query, count)
 
     def matches(self, ranked: Sequence[Ranked]) -> list[Match]:
         """The passages of these keys, in this order; one that has gone meanwhile is left out."""
@@ -120,7 +121,7 @@ class FolderIndex:
     def stats(self) -> IndexStats:
         """What the index holds now."""
         with self.using() as connection:
-            return IndexStats(*searching.counts(connection))
+            return IndexStats(*searching.index_counts(connection))
 
     def unembedded(self, count: int) -> list[tuple[bytes, str]]:
         """Digests and texts of passages that have no vector, at most `count`."""
@@ -159,3 +160,4 @@ class FolderIndex:
             if self.path is not None:
                 remove_index(self.path)
             self._connection = open_index(self.path, self.subject)
+            self._counts = searching.TermCounts()

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
 from msgspec import Struct
 
 from antiphon.tools.folder.index.learning import Unreadable, left_out
+from antiphon.tools.folder.index.vectors import stamp
 from antiphon.tools.folder.text.passages import Passage
 from antiphon.tools.folder.text.terms import kept, terms
 
 MAX_TERMS = 32
 """Terms of a query that are looked for, the first ones."""
 LARGE = 10_000
-"""Passages beyond which a term that a fifth of them hold is no longer asked for beside rarer ones."""
-_COMMON = 5
+"""Passages beyond which not all that hold a term are scored."""
+_SCORED = 10
+"""Of so many passages one is scored then, about: those that hold one of the rarest terms, by all terms."""
+MAX_COUNTED = 20_000
+"""Terms whose counts are kept."""
 _K1, _LEAST = 1.2, 1e-6
 """As FTS5 has them."""
 
@@ -38,16 +42,37 @@ class Match(Struct, frozen=True):
     passage: Passage
 
 
-def rank(connection: apsw.Connection, query: str, count: int) -> list[Ranked]:
+class TermCounts:
+    """How many passages hold a term, counted once as long as nothing changes. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._stamp: tuple[int, ...] | None = None
+        self._counts: dict[str, int] = {}
+        self.total = 0
+        """Passages there are."""
+
+    def held(self, connection: apsw.Connection, wanted: Iterable[str]) -> dict[str, int]:
+        """The terms that passages hold, each with how many do."""
+        if (now := stamp(connection)) != self._stamp or len(self._counts) > MAX_COUNTED:
+            self._counts, self._stamp = {}, now
+            self.total = connection.execute("select count(*) from passages").get
+        for term in wanted:
+            if term not in self._counts:
+                self._counts[term] = connection.execute(
+                    "select count(*) from words where words match ?", (_quoted(term),)
+                ).get
+        return {term: found for term in wanted if (found := self._counts[term])}
+
+
+def rank(connection: apsw.Connection, counts: TermCounts, query: str, count: int) -> list[Ranked]:
     """The best passages for a query, best first; ties by path and line.
 
     A passage of code counts half of one of prose: people ask for what is said, seldom for its source.
     """
-    held = _held(connection, list(dict.fromkeys(terms(" ".join(kept(query)))))[:MAX_TERMS])
+    held = counts.held(connection, list(dict.fromkeys(terms(" ".join(kept(query)))))[:MAX_TERMS])
     if not held:
         return []
-    # Terms hold letters and digits only, so nothing of a query can be an operator of FTS5.
-    asked = " OR ".join(f'"{term}"' for term in held)
+    asked, most = _asked(held, counts.total)
     found = connection.execute(
         "select p.key, best.score from (select rowid as key,"
         " bm25(words, 2.0, 1.0) * (1.0 - 0.5 * (rowid & 1)) as score from words where words match ?"
@@ -56,25 +81,40 @@ def rank(connection: apsw.Connection, query: str, count: int) -> list[Ranked]:
         " limit ?",
         (asked, count * 2 + 20, count),
     )
-    most = sum(held.values())
     return [Ranked(key, -score / most) for key, score in found]
 
 
-def _held(connection: apsw.Connection, wanted: list[str]) -> dict[str, float]:
-    """The terms that are asked, each with the most that BM25 gives for it."""
-    total = connection.execute("select count(*) from passages").get
-    common = total // _COMMON if total > LARGE else total + 1
-    counts = {
-        term: connection.execute(
-            "select count(*) from (select 1 from words where words match ? limit ?)", (f'"{term}"', common)
-        ).get
-        for term in wanted
-    }
-    rare = {term: count for term, count in counts.items() if count < common}
-    return {
+def _asked(held: dict[str, int], total: int) -> tuple[str, float]:
+    """What FTS5 is asked for these terms, and the most that BM25 gives for all of it.
+
+    Of many passages those alone are scored that hold one of the rarest terms; these count twice, since they
+    say who is scored and are scored themselves.
+    """
+    most = {
         term: max(math.log((total - count + 0.5) / (count + 0.5)), _LEAST) * (_K1 + 1)
-        for term, count in (rare or counts).items()
+        for term, count in held.items()
     }
+    every, rarest = " OR ".join(map(_quoted, held)), _rarest(held, total)
+    if len(rarest) == len(held):
+        return every, sum(most.values())
+    chosen = " OR ".join(map(_quoted, rarest))
+    return f"({chosen}) AND ({every})", sum(most.values()) + sum(most[term] for term in rarest)
+
+
+def _quoted(term: str) -> str:
+    # Terms hold letters and digits only, so nothing of a query can be an operator of FTS5.
+    return f'"{term}"'
+
+
+def _rarest(held: dict[str, int], total: int) -> list[str]:
+    """The rarest terms, as many as few enough passages hold: all of them where there are few passages."""
+    found, passages = list[str](), 0
+    for term, count in sorted(held.items(), key=lambda each: each[1]):
+        passages += count
+        if total > LARGE and found and passages > total // _SCORED:
+            break
+        found.append(term)
+    return found
 
 
 def matches(connection: apsw.Connection, ranked: Sequence[Ranked]) -> list[Match]:
@@ -97,7 +137,7 @@ def unreadable(connection: apsw.Connection) -> list[Unreadable]:
     return [Unreadable(path, reason) for path, reason in rows]
 
 
-def counts(connection: apsw.Connection) -> tuple[int, int, int, int, int, int]:
+def index_counts(connection: apsw.Connection) -> tuple[int, int, int, int, int, int]:
     """The fields of `IndexStats`, in order."""
     row = connection.execute(
         "select count(*), coalesce(sum(case when reason = '' then size end), 0), count(nullif(reason, ''))"

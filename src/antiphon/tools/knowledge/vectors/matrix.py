@@ -41,12 +41,12 @@ class VectorMatrix:
     def rank(self, query: NDArray[np.float32], count: int) -> list[Ranked]:
         """The keys of the passages nearest to a vector, nearest first: 1 is the same, 0 as far as NEAR.
 
-        A passage of code counts half.
+        Of those that `covers` has seen last, so that nobody who searches the index otherwise is waited for. A
+        passage of code counts half.
         """
         import numpy as np
 
         with self._lock:
-            self._follow()
             if self._matrix is None or self._keys is None or self._row_of is None:
                 return []
             keys, scores = self._keys, (self._matrix @ query)[self._row_of]
