@@ -63,11 +63,11 @@ test("always reaches as far as is chosen: a pattern, one agent, a project, a whi
   const pattern = ask.getByLabel("to: pattern");
   await expect.poll(() => pattern.inputValue()).toBe("eve@example.org");
   await pattern.fill("*@ours.example");
-  await ask.getByText("the next like it is asked again: to does not fit.").waitFor();
+  await ask.getByText("As it is asked, to does not fit: this call is allowed").waitFor();
   await pattern.fill("");
   await expect.poll(() => ask.getByRole("button", { name: "Always allow" }).isDisabled()).toBe(true);
   await pattern.fill("*@example.org");
-  await ask.getByText("the next like it is asked again").waitFor({ state: "detached" });
+  await ask.getByText("As it is asked, to does not fit").waitFor({ state: "detached" });
   await ask.getByLabel("Always: whose calls").selectOption("one");
   await ask.getByLabel("Always: where").selectOption("project");
   await ask.getByLabel("Always: how long").selectOption("for a day");

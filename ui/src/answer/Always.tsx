@@ -73,8 +73,8 @@ export function Always({ tool, agent, asked, project, busy, exposed, send, leave
       </div>
       {patterns.some(([, pattern]) => /[*?]/.test(pattern)) && <p className="faint sm"><code>*</code> stands for any text, also over several folders, and <code>?</code> for one sign. A path with <code>..</code> in it is never meant.</p>}
       {exposed && <p className="row sm kt k-human"><Glyph shape="human" /><span>This agent was shown something untrusted and something private: it is asked each time all the same. What you allow here holds for others.</span></p>}
-      {misses.length > 0 && <p className="row sm kt k-human" role="status"><Glyph shape="human" />This call is allowed, and the next like it is asked again: {misses.map((each) => visible(each)).join(", ")}{" "}
-        {misses.length === 1 ? "does" : "do"} not fit.</p>}
+      {misses.length > 0 && <p className="row sm kt k-human" role="status"><Glyph shape="human" />As it is asked, {misses.map((each) => visible(each)).join(", ")} {misses.length === 1 ? "does" : "do"} not
+        fit: this call is allowed, and the next like it may be asked again.</p>}
       <div className="row">
         <button className="btn ink" type="button" disabled={busy || empty} onClick={() => send(reach(patterns, mine ? agent : "", seconds, scope))}>{busy ? "Sent" : "Always allow"}</button>
         <button className="btn plain" type="button" onClick={leave}>Leave it</button>
