@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MAX_BASE = 18
+MAX_BASE = 19
 
 
 def pins(name: str) -> list[str]:

@@ -28,12 +28,12 @@ PRIVATE_WORDS = {
 }  # fmt: skip
 # Names that a design document prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
-# Where tasks may be born, beside the runtime.
-# The conformance suite of journals (journal.check) races owners against waiters. The
+# Where tasks may be born, beside the runtime. The suite of journals races owners against waiters. The
 # environment's subscriptions wait for many of the user's own triggers at once, outside any run. A host has a
-# task for each run and what that waits for, a server for itself, each request and each run that is followed.
-# A federation asks its sources side by side. A provider of tools and a connection to an MCP server have one.
+# task for each run and what that waits for, a server for itself, each request and each run it follows. A
+# federation asks its sources side by side. A provider of tools, a connection, an editor have one.
 TASK_MAKERS = (
+    "src/antiphon/cli/screen/editor.py",
     "src/antiphon/host/host",
     "src/antiphon/server/serve.py",
     "src/antiphon/server/socket.py",

@@ -53,6 +53,8 @@ class Shell:
     folder: Path
     capsys: pytest.CaptureFixture[str]
     processes: list[subprocess.Popen] = field(default_factory=list)
+    plain: bool = True
+    """Conversations at a terminal are in the plain mode."""
 
     def __call__(self, *words, stderr=None):
         """Call the command in this process; `stderr`: how to patch the error output, and with what."""
@@ -76,7 +78,8 @@ class Shell:
     def environment(self):
         """What another process of the command is started with."""
         env = {key: value for key, value in os.environ.items() if not SETTINGS.match(key)}
-        return {**env, "PYTHONPATH": os.fspath(SRC), "TERM": "xterm", "COLUMNS": "", "PYTHONUNBUFFERED": "1"}
+        env |= {"PYTHONPATH": os.fspath(SRC), "TERM": "xterm", "COLUMNS": "", "PYTHONUNBUFFERED": "1"}
+        return env | {"ANTIPHON_PLAIN": "1" if self.plain else ""}
 
     def start(self, *words, first="", **options):
         """Start the command in another process, which does `first` (Python) before."""

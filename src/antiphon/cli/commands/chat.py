@@ -15,10 +15,11 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import drain
+from antiphon.cli.session.person import Person
 from antiphon.cli.session.project_rules import projects_option, run_rules
 from antiphon.cli.session.request import CHAT, DisplayOptions, has_unread, manner_of, tell_unattended
 from antiphon.cli.session.slash import obey
-from antiphon.cli.session.talk import Opening, Person, Talk, name_of
+from antiphon.cli.session.talk import Opening, Talk, name_of
 from antiphon.cli.source import opened_server, refuse_options, source_option
 from antiphon.cli.store import RunSource, find, short_id, url_of
 from antiphon.cli.target import FORMS, Target, load_target

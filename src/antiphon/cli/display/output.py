@@ -10,9 +10,9 @@ from __future__ import annotations
 import io
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -29,6 +29,43 @@ def say(text: str = "", *, end: str = "\n") -> None:
 def tell(text: str = "", *, end: str = "\n") -> None:
     """Write to the error output: whatever else is worth knowing."""
     _write(sys.stderr, terminal_escape.clean(text) + end)
+
+
+class _Lines(io.TextIOBase):
+    """A stream whose lines a screen shows."""
+
+    def __init__(self, shown: Callable[[str], object]) -> None:
+        self._shown, self._rest = shown, ""
+
+    def write(self, text: str) -> int:
+        """See io."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._shown(terminal_escape.clean("\n".join(lines)))
+        return len(text)
+
+    def isatty(self) -> bool:
+        """See io."""
+        return True
+
+
+def drawing_on(stream: TextIO | None) -> Callable[[str], None]:
+    """What writes the frames of a painter, each at once: rows that were cleaned when they were drawn."""
+
+    def draw(frame: str) -> None:
+        if stream is not None:
+            stream.write(frame)
+            stream.flush()
+
+    return draw
+
+
+@contextmanager
+def taken_over(shown: Callable[[str], object]) -> Iterator[None]:
+    """In the block a screen draws: what anybody writes to the terminal is given to it, line by line."""
+    lines = _Lines(shown)
+    with redirect_stdout(lines), redirect_stderr(lines):
+        yield
 
 
 def usage_error(error: click.ClickException) -> None:
@@ -78,6 +115,16 @@ class CleanConsole(Console):
 def terminal() -> CleanConsole:
     """The error output as rich knows it: no colour under NO_COLOR, none where nobody looks."""
     return CleanConsole(stderr=True, highlight=False, emoji=False, markup=False)
+
+
+def drawing(file: TextIO, width: int, *, plain: bool = False) -> CleanConsole:
+    """What rich draws as text with the colours of this terminal, `width` columns wide; plain: without any."""
+    colours = None if plain else terminal().color_system
+    system: Any = colours if colours in ("standard", "256", "truecolor") else None
+    return CleanConsole(
+        file=file, width=width, force_terminal=system is not None, color_system=system, highlight=False,
+        emoji=False, markup=False, legacy_windows=False,
+    )  # fmt: skip
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -18,6 +18,7 @@ from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher
 from antiphon.cli.session.questions import Keyboard, Question, Questions, answer_to, show
 from antiphon.journal import Journal
+from antiphon.values.policy import Grant
 from antiphon.view.changes import EffectEnd, EffectStart
 
 DRAIN_SECONDS = 5.0
@@ -135,7 +136,10 @@ class FollowedRun(Protocol):
 
     async def post(self, to: str, text: str, *, intent: str = "") -> str: ...
 
-    async def answer(self, effect_id: str, content: str) -> None: ...
+    async def answer(
+        self, effect_id: str, content: str, *, arguments: str = "", grant: Grant | None = None,
+        reason: str = "",
+    ) -> None: ...  # fmt: skip
 
     async def cancel(self, effect_id: str = "", reason: str = "") -> object: ...
 

@@ -26,6 +26,7 @@ from antiphon.kernel.facts import ids
 from antiphon.kernel.run.rows import fold_records
 from antiphon.server.routes.bodies import CreateRun
 from antiphon.values.message import new_id
+from antiphon.values.policy import Grant
 from antiphon.view import RunTree
 
 SETTLED = frozenset({"refused", "closed", "too_late"})
@@ -102,11 +103,14 @@ class RemoteRun:
             taken: str = await run.taken(await run.ask(to, text, intent=intent, key=new_id()))
             return taken
 
-    async def answer(self, effect_id: str, content: str) -> None:
+    async def answer(
+        self, effect_id: str, content: str, *, arguments: str = "", grant: Grant | None = None,
+        reason: str = "",
+    ) -> None:  # fmt: skip
         """See FollowedRun."""
         try:
             async with self._runs.connect(self._run_id) as run:
-                await run.answer(effect_id, content)
+                await run.answer(effect_id, content, arguments=arguments, grant=grant, reason=reason)
         except ServerRefused as error:
             if error.code not in SETTLED:
                 raise JournalError(f"The answer was not taken: {error}") from error

@@ -85,8 +85,8 @@ class Questions:
             self.always.add(question.tool)
 
 
-def show(console: Console, question: Question, whole: bool = False) -> None:
-    """Put a question on the terminal; whatever came from a model is cleaned."""
+def show(console: Console, question: Question, whole: bool = False, *, prompt: bool = True) -> None:
+    """Put a question on the terminal; what came from a model is cleaned. prompt: with what may be typed."""
     agent = terminal_escape.line(question.agent, 60)
     console.print()
     if not question.tool:
@@ -96,7 +96,8 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
             console.print(Text("  " + line), soft_wrap=True)
         for line in form_lines(question.options, question.schema, question.deadline):
             console.print(Text("  " + line), soft_wrap=True)
-        console.print(Text("your answer: ", "bold"), end="")
+        if prompt:
+            console.print(Text("your answer: ", "bold"), end="")
         return
     console.print(
         Text.assemble(
@@ -108,13 +109,14 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
     for each in shown:
         console.print(Text("  " + each), soft_wrap=True)
     hidden = len(lines) - len(shown)
-    if hidden:
+    if hidden and prompt:
         console.print(Text(f"  {terminal_escape.CUT} {hidden:,} more lines: v shows them", "yellow"))
     if question.text:
         console.print(Text(f"({terminal_escape.line(question.text, 600)})", "dim"))
     for line in form_lines((), None, question.deadline):
         console.print(Text(line, "dim"))
-    console.print(Text("allow? [y]es, [n]o, [a]lways for this run: ", "bold"), end="")
+    if prompt:
+        console.print(Text("allow? [y]es, [n]o, [a]lways for this run: ", "bold"), end="")
 
 
 def answer_to(question: Question, line: str) -> str | None:

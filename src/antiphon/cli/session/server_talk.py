@@ -9,9 +9,10 @@ from msgspec import Struct
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.session.elsewhere import RemoteRun, ServerRequest, has_more
+from antiphon.cli.session.person import Person
 from antiphon.cli.session.request import DisplayOptions, tell_unattended
 from antiphon.cli.session.slash import obey
-from antiphon.cli.session.talk import Opening, Person, Talk, name_of
+from antiphon.cli.session.talk import Opening, Talk, name_of
 from antiphon.cli.store import short_id
 from antiphon.errors import JournalError, UserError
 from antiphon.journal.listing import RunFilter

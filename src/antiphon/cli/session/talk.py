@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -19,9 +19,11 @@ from antiphon.cli.display.draw import model_wait
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
-from antiphon.cli.session.drive import FollowedEvents, FollowedRun, WakeSignal, on_signals
-from antiphon.cli.session.line_input import Typed
-from antiphon.cli.session.questions import Question, Questions, answer_to, show
+from antiphon.cli.screen.given import Given
+from antiphon.cli.session.drive import FollowedEvents, FollowedRun
+from antiphon.cli.session.glance import context_of, facts, working
+from antiphon.cli.session.person import Person
+from antiphon.cli.session.questions import MORE, Question, Questions, answer_to, show
 from antiphon.kernel.facts import ids
 from antiphon.view import RunTree
 from antiphon.view.changes import EffectEnd, EffectStart
@@ -39,46 +41,6 @@ class Opening(Struct, frozen=True):
 
     run_id: str | None = None
     model: str | None = None
-
-
-class Person:
-    """Who sits there: what they type and see, and how they stop; the same over several runs."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.bell = WakeSignal()
-        self.screen = Screen(quiet)
-        self.typed = Typed(self.bell.ring)
-        self.interactive = self.typed.terminal and self.screen.console.is_terminal
-        self.breaks = 0
-        self.left = self.polite = False
-        self.farewell = ""
-
-    def install(self) -> None:
-        """Take the signals over, for as long as the event loop lives."""
-        on_signals(self._break, "SIGINT")
-        on_signals(self._leave, "SIGHUP")
-        on_signals(self._terminate, "SIGTERM")
-
-    def _break(self) -> None:
-        self.breaks += 1
-        self._again()
-
-    def _terminate(self) -> None:
-        """Whoever stops processes here wants to hear that all is well."""
-        self.polite = self.polite or not self.left
-        self._leave()
-
-    def _leave(self) -> None:
-        self._again()
-        self.left = True
-
-    def _again(self) -> None:
-        """Who has left and still asks to stop does not want to wait."""
-        if self.left:
-            with suppress(OSError):
-                os.write(2, f"\n{self.farewell}\n".encode())
-            os._exit(exit_codes.SUSPENDED)
-        self.bell.ring()
 
 
 class TalkTarget(Protocol):
@@ -119,7 +81,10 @@ class Talk:
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
         self._ticking: asyncio.TimerHandle | None = None
-        self._breaks = person.breaks
+        self._breaks, self._stops = person.breaks, person.stops
+        self._left: int | None = None
+        if person.inline is not None:
+            person.inline.look(partial(working, self.tree), self._facts)
 
     @property
     def screen(self) -> Screen:
@@ -174,6 +139,8 @@ class Talk:
             reply = change.effect.model.reply
             if reply is not None and reply.usage is not None and reply.usage.total:
                 self.last = (change.effect.name, reply.usage)
+                if self.person.inline is not None:
+                    self._left = context_of(*self.last)
 
     def _note(self, record: Record) -> bool:
         """Show a record; whether the request has ended with it."""
@@ -247,6 +214,9 @@ class Talk:
                 return ""
         line = progress(record, self.tree)
         return f"  {line}" if line else ""
+
+    def _facts(self) -> str:
+        return facts(self.tree, name_of(self.target), self.model or "", self._left)
 
     def _is_ours(self, activation: int) -> bool:
         node = self._node
@@ -337,11 +307,16 @@ class Talk:
     async def _hear(self) -> None:
         """Take up what was typed and what Ctrl-C means, then ask for more."""
         typed = self.person.typed
+        if self.person.stops > self._stops:
+            self._stops = self.person.stops
+            await self._stop()
         if self.person.breaks > self._breaks:
             self._breaks = self.person.breaks
             await self._broke_off()
         elif typed.unfinished:
             self.screen.entered()
+        if self.person.inline is not None and not (self.call or typed.messages or self._asking):
+            self.person.inline.next_queued()
         while typed.messages and not self.leaving and not (self.call and not typed.terminal):
             message = typed.messages.popleft()
             self.person.breaks = self._breaks = 0
@@ -349,13 +324,24 @@ class Talk:
                 self.leaving = True
                 break
             self.screen.entered()
-            if self._asking is not None:
+            if not isinstance(message, str):
+                if self._asking is not None:
+                    await self._give(self._asking, message)
+            elif self._asking is not None and self.person.inline is None:
                 await self._answer(self._asking, message)
             elif message.startswith("/") and not message.startswith("//"):
                 await self._obey(self, message)
             elif message.strip():
                 await self.ask(message[1:] if message.startswith("//") else message)
         self._prompt()
+
+    async def _stop(self) -> None:
+        """Esc: what goes on is stopped."""
+        if self.call and not self._cancelling:
+            self._cancelling = True
+            self.screen.note("(stopping)")
+            with suppress(UserError):
+                await self.run.cancel(self.call, "stopped by the user")
 
     async def _broke_off(self) -> None:
         """Ctrl-C: the first one stops what goes on, the second one leaves."""
@@ -393,10 +379,15 @@ class Talk:
         if question is None or self._asking is not None or not self.person.interactive:
             return
         self._asking = question
-        typed = self.person.typed
+        typed, inline = self.person.typed, self.person.inline
         if question.tool in self._questions.always:
-            typed.messages.appendleft("always")
+            typed.messages.appendleft("always" if inline is None else Given("always"))
             self.person.bell.ring()
+            return
+        if inline is not None:
+            self.screen.end_line()
+            show(self.screen.console, question, whole=True, prompt=False)
+            inline.ask(question.tool, question.arguments, offers=question.tool not in ("", MORE))
             return
         typed.raw = True
         typed.forget()
@@ -406,6 +397,29 @@ class Talk:
         self.screen.end_line()
         show(self.screen.console, question, whole)
         self.screen.asked()
+
+    async def _give(self, question: Question, given: Given) -> None:
+        """Give the answer that the panel took."""
+        content = given.content
+        try:
+            if not question.tool:
+                content = answer_to(question, content) or ""
+            if content or question.tool:
+                await self.run.answer(
+                    question.id, content, arguments=given.arguments, grant=given.grant, reason=given.reason
+                )
+        except (ValueError, UserError) as error:
+            if self._questions.is_open(question) and question.id in self.tree.run.human_inputs:
+                self.screen.note(f"({terminal_escape.line(str(error), 300)})", "yellow")
+                self._asking = None
+                self._ask()
+                return
+        narrow = given.grant is not None and bool(given.grant.arguments)
+        said = {"yes": "allowed once", "no": "refused", "always": "allowed from now on"}.get(content, content)
+        self.screen.note(f"  {terminal_escape.line(said, 200)}")
+        self._questions.answered(question, "yes" if narrow else content)
+        self._put_away("")
+        self._ask()
 
     async def _answer(self, question: Question, line: str) -> None:
         answer: str | None = None
@@ -426,6 +440,8 @@ class Talk:
 
     def _put_away(self, why: str) -> None:
         self._asking, self.person.typed.raw = None, False
+        if self.person.inline is not None:
+            self.person.inline.put_away()
         if why:
             self.screen.note(why)
 

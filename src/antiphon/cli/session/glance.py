@@ -1,0 +1,52 @@
+"""What a person sees of a run at a glance while they talk with it: who is at work, what it costs."""
+
+from __future__ import annotations
+
+import time
+
+from antiphon import Usage
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import model_wait
+from antiphon.cli.display.tree import CallBranch, CallTree
+from antiphon.config.dotenv import environment
+from antiphon.models.catalog import load_catalog
+from antiphon.models.usage import context_left
+from antiphon.view.nodes import EffectNode
+from antiphon.view.wording import cost_text, name_of, short_arguments
+
+WIDTH = 200
+"""Characters of a line."""
+
+
+def working(tree: CallTree) -> list[str]:
+    """A line for each agent at work: what it does."""
+    now = time.time()
+    lines = [(each, _doing(each, now)) for each in tree.branches.values() if each.node.id]
+    return [terminal_escape.line(f"{each.label}: {doing}", WIDTH) for each, doing in lines if doing]
+
+
+def _doing(branch: CallBranch, now: float) -> str:
+    if branch.doing:
+        return model_wait(branch, now) or f"{branch.doing}{terminal_escape.CUT}"
+    for row in reversed(branch.rows):
+        if isinstance(row, EffectNode) and row.ended_at is None and row.callee is None and row.model is None:
+            return (
+                ""
+                if row.is_timer or row.asks_person
+                else f"{name_of(row)} {short_arguments(row.arguments)}".strip()
+            )
+    return ""
+
+
+def context_of(model: str, usage: Usage) -> int | None:
+    """What is left of a model's context after a call, in percent; None where its window is not known."""
+    return context_left(usage, load_catalog(env=environment()).find(model))
+
+
+def facts(tree: CallTree, name: str, model: str, left: int | None) -> str:
+    """Who is talked with, what is left of the context, what it cost so far."""
+    totals = tree.run.totals
+    found = [name, terminal_escape.line(model, 60)]
+    found.append(f"{left} % of the context left" if left is not None else "")
+    found.append(cost_text(totals.cost) if totals.usage.total else "")
+    return " · ".join(each for each in found if each)
