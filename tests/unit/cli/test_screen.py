@@ -1,8 +1,10 @@
 """`antiphon chat` at a terminal that can be drawn on: in a pty, through pyte."""
 
-import pyte
+import termios
+
 import pytest
 
+from tests.unit.cli.screen.terminals import Cropping
 from tests.unit.cli.shell import Terminal
 
 TEAM = """\
@@ -20,27 +22,26 @@ team = Agent("coder", "You write code.", model=Script(lines, by="turn"), tools=[
 
 
 class Seen(Terminal):
-    """What is on the screen, and in its scrollback."""
+    """The command at a terminal whose screen and scrollback are looked at."""
 
     def __init__(self, shell, *words, columns=80, lines=24):
         shell.plain = False
-        self.screen = pyte.HistoryScreen(columns, lines, history=1_000)
-        self._stream = pyte.Stream(self.screen)
+        self.screen = Cropping(columns, lines)
         super().__init__(shell, *words, columns=columns, lines=lines)
+
+    def resize(self, columns, lines):
+        termios.tcsetwinsize(self._leader, (lines, columns))
+        self.screen.resize(columns, lines)
 
     def until(self, text):
         came = super().until(text)
-        self._stream.feed(came.replace("\x1b[?2026h", "").replace("\x1b[?2026l", ""))
+        self.screen.feed(came)
         return came
 
     def end(self):
         came = super().end()
-        self._stream.feed(came.replace("\x1b[?2026h", "").replace("\x1b[?2026l", ""))
+        self.screen.feed(came)
         return came
-
-    def rows(self):
-        above = ["".join(row[x].data for x in range(self.screen.columns)) for row in self.screen.history.top]
-        return [each.rstrip() for each in (*above, *self.screen.display)]
 
 
 @pytest.mark.slow
@@ -61,7 +62,7 @@ def test_a_conversation_is_had_approved_and_left_on_the_screen_once(shell):
     screen.type("\x04")
     screen.end()
     assert screen.code == 0
-    rows = screen.rows()
+    rows = screen.screen.text()
     for once in ("> fix it", "coder asks to use shell", "  command: git diff HEAD", "Done", "All is well.",
                  "> and more", "The second answer.", "> /nothing"):  # fmt: skip
         assert rows.count(once) == 1, (once, rows)
@@ -72,6 +73,26 @@ def test_a_conversation_is_had_approved_and_left_on_the_screen_once(shell):
     assert '"grant":{"arguments":[["command","git diff *"]]}' in tail
     # The terminal is as it was.
     assert screen.screen.cursor.hidden is False
+
+
+@pytest.mark.slow
+def test_another_size_leaves_nothing_behind(shell):
+    shell.write("code.py", TEAM)
+    screen = Seen(shell, "chat", "code.py:team")
+    screen.until("coder\x1b")
+    screen.type("one two three four five six seven eight nine ten")
+    screen.until("ten")
+    screen.resize(30, 12)
+    screen.until("coder\x1b")
+    screen.resize(70, 20)
+    screen.until("coder\x1b")
+    rows = [each for each in screen.screen.text() if each]
+    assert rows == [
+        "You talk with coder. /help lists what can be said; Ctrl-D leaves.",
+        "> one two three four five six seven eight nine ten", "coder",
+    ]  # fmt: skip
+    screen.type("\x03\x04")
+    screen.end()
 
 
 @pytest.mark.slow

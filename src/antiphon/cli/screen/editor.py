@@ -117,8 +117,11 @@ class Editor:
     async def _run(self) -> None:
         try:
             await self._application.run_async(handle_sigint=False, set_exception_handler=False)
-        except EOFError:
+        except Exception as error:
+            # Whatever it is, nobody can write any more.
             self._heard.left()
+            if not isinstance(error, EOFError):
+                raise
 
     def _bindings(self) -> KeyBindings:
         found, heard, buffer = KeyBindings(), self._heard, self.buffer

@@ -77,7 +77,9 @@ class InlineScreen:
         return max(self._size()[0] - 1, 10)
 
     def look(self, working: Callable[[], list[str]], facts: Callable[[], str]) -> None:
-        """What the rows below say: a line for each agent at work, and one on the whole."""
+        """What the rows below say from now on, of another conversation than before: a line for each agent at
+        work, and one on the whole."""
+        self.put_away()
         self._working, self._facts = working, facts
 
     def say(self, text: str) -> None:

@@ -189,6 +189,16 @@ def test_a_question_is_answered_by_a_text_and_one_that_is_over_keeps_it():
     seated(play)
 
 
+def test_another_conversation_begins_without_the_question_of_the_last():
+    def play(seat):
+        seat.keys("draft")
+        seat.ask()
+        seat.screen.look(list, lambda: "another")
+        assert seat.seen() == ["> draft", "another"]
+
+    seated(play)
+
+
 def test_arguments_that_are_none_are_said_and_stay():
     def play(seat):
         seat.ask()
