@@ -4,6 +4,7 @@ import pytest
 from msgspec import structs
 
 from antiphon.kernel.run import actions, runtime
+from antiphon.kernel.run import open as opening
 from antiphon.kernel.run import perform as performers
 from antiphon.kernel.run.actions import ActionExecutor
 from antiphon.kernel.run.runtime import Runtime
@@ -121,7 +122,8 @@ def test_every_scenario_is_in_order_without_a_crash(scenario, commit, tmp_path):
 @pytest.fixture
 def kept_after_every_row(monkeypatch):
     """Whoever takes a run up finds a snapshot of it."""
-    monkeypatch.setattr(keeping, "EVERY", 1)
+    for room in (keeping, opening):
+        monkeypatch.setattr(room, "EVERY", 1)
     monkeypatch.setattr(keeping, "SHARE", 1 << 40)
 
 

@@ -30,7 +30,7 @@ from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.kernel.run.snapshots.keeping import LatestState, SnapshotKeeper, latest_state
+from antiphon.kernel.run.snapshots.keeping import EVERY, LatestState, SnapshotKeeper, latest_state
 from antiphon.kernel.run.tools.readers import readers
 from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.agent import Agent, AnyAgent, EndpointOptions, RetryPolicy, agents_of
@@ -242,7 +242,9 @@ async def _reopen(
     except BaseException:
         await store.release(lease)
         raise
-    return lease, found, SnapshotKeeper(store, lease, found if kept else None)
+    if not kept:
+        return lease, found, SnapshotKeeper(store, lease)
+    return lease, found, SnapshotKeeper(store, lease, found, found.kept, found.kept + EVERY)
 
 
 def system_clock(not_before: float = 0.0, steady: Callable[[], float] = STEADY) -> SystemClock:

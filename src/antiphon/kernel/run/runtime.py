@@ -231,7 +231,7 @@ class Runtime:
                     self._requests.ended(effect_id)
             elif kind in SHOWN:
                 shown = True
-        if shown and self._snapshots.keeps:
+        if shown and self._snapshots.stored is not None:
             listing.news = True
             listing.due = listing.due or asyncio.get_running_loop().call_later(SOON_S, listing.tell)
         return started, prefixes

@@ -11,6 +11,7 @@ from antiphon import Agent, open_run
 from antiphon.errors import JournalCorrupt, RunIsClosed
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.state import forget_work
+from antiphon.kernel.run import open as opening
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.snapshots import keeping, version
 from antiphon.kernel.run.snapshots.keeping import latest_state
@@ -33,7 +34,8 @@ def on_a_loop(test):
 @pytest.fixture
 def often(monkeypatch):
     """A snapshot after every tenth record."""
-    monkeypatch.setattr(keeping, "EVERY", 10)
+    for room in (keeping, opening):
+        monkeypatch.setattr(room, "EVERY", 10)
     monkeypatch.setattr(keeping, "LEFT", 10)
     monkeypatch.setattr(keeping, "SHARE", 1 << 40)
 

@@ -6,6 +6,8 @@ from contextlib import aclosing, suppress
 from math import inf
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from antiphon.errors import JournalCorrupt, JournalTooNew
 from antiphon.journal.port import Journal, Lease, RunSnapshot
 from antiphon.kernel.facts import snapshot
@@ -69,22 +71,21 @@ async def _from(
     return LatestState(state, cast, kept.seq if kept is not None else 0)
 
 
-class SnapshotKeeper:
-    """Has a run's journal keep a snapshot now and then, while somebody drives it. Best effort.
+class SnapshotKeeper(Struct, eq=False):
+    """Has a run's journal keep a snapshot now and then, while somebody drives it. Best effort."""
 
-    stored: the run as it was opened; None where nobody opens it again (`keeps`), and none is made. due: the
-    number of the record after which the next one is made; the runtime looks at it after each row.
-    """
-
-    def __init__(self, journal: Journal, lease: Lease, stored: LatestState | None = None) -> None:
-        self._journal, self._lease, self._stored = journal, lease, stored
-        self.keeps = stored is not None
-        self.due: float = inf if stored is None else stored.kept + EVERY
-        self._last = 0 if stored is None else stored.kept
+    journal: Journal
+    lease: Lease
+    stored: LatestState | None = None
+    """The run as it was opened; None where nobody opens it again, and none is made."""
+    last: int = 0
+    """The record that the newest snapshot ends with; 0: there is none."""
+    due: float = inf
+    """The record after which the next one is made; the runtime looks at it after each row."""
 
     def keep(self, seq: int, digest: bytes) -> None:
         """Make one of the run as it is after record `seq`, whose row has this digest."""
-        stored, version, data = self._stored, fold_version(), b""
+        stored, version, data = self.stored, fold_version(), b""
         try:
             if stored is not None and version:
                 data = snapshot.encode(stored.state, stored.cast)
@@ -93,14 +94,14 @@ class SnapshotKeeper:
             data = b""
         self.due = seq + max(EVERY, len(data) // SHARE)
         if 0 < len(data) <= LARGEST:
-            self._last = seq
-            self._journal.keep_snapshot(self._lease, RunSnapshot(seq, digest, version, data))
+            self.last = seq
+            self.journal.keep_snapshot(self.lease, RunSnapshot(seq, digest, version, data))
 
     def leave(self, seq: int, digest: bytes) -> None:
         """The run is left after that record; one that is closed nobody opens again."""
-        if self._stored is None or not self._last:
+        if self.stored is None or not self.last:
             return
-        if self._stored.state.closed:
-            self._journal.keep_snapshot(self._lease, None)
-        elif seq - self._last >= LEFT:
+        if self.stored.state.closed:
+            self.journal.keep_snapshot(self.lease, None)
+        elif seq - self.last >= LEFT:
             self.keep(seq, digest)
