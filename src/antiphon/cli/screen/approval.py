@@ -22,7 +22,8 @@ SETTLED = 0.5
 """Seconds without a key after which keys answer."""
 OFFERED = 4
 """Patterns that may be allowed for good, at most."""
-_GLOB = re.compile(r"[*?\[\]]")
+_UNCLEAR = re.compile(r"[*?\[\];|&<>$`\n]")
+"""Signs of a pattern, and of a line of several commands: rules judge each of these alone."""
 _SHOWN = 60
 
 
@@ -42,7 +43,7 @@ def reaches(tool: str, arguments: str) -> list[OfferedGrant]:
     items = given.items() if isinstance(given, dict) else ()
     texts = [(name, text) for name, text in items if isinstance(text, str) and text]
     found: list[tuple[tuple[str, str], ...]] = []
-    plain = [each for each in texts if not _GLOB.search(each[1]) and "\n" not in each[1]]
+    plain = [each for each in texts if not _UNCLEAR.search(each[1])]
     if texts and plain == texts:
         found.append(tuple(texts))
     for name, text in plain[:1]:

@@ -255,6 +255,8 @@ def test_markdown_is_laid_out():
         ('{"path":"src/a.py"}', ["src/a.py", "src/*"]),
         ('{"path":"../a.py"}', ["../a.py"]),
         ('{"path":"a*.py"}', []),
+        ('{"command":"ls -la; wc x"}', []),
+        ('{"command":"git log | head"}', []),
         ('{"n":1}', []),
         ("[1", []),
     ],
