@@ -19,6 +19,10 @@ def growth(prepare: Callable[[int, Marks | None], Go], runs: int = gates.RUNS) -
     return asyncio.run(gates.turn_growth(prepare, runs))
 
 
+# What is watched costs what watching it costs.
+pytestmark = pytest.mark.unwatched
+
+
 @pytest.mark.slow
 def test_turn_1000_costs_what_turn_10_costs() -> None:
     assert not gates.faults_of_growth(growth(prepare_turns))

@@ -18,12 +18,14 @@ from antiphon.errors import RunFailed
 from antiphon.models.script import Script, call
 from antiphon.values.agent import RequestOptions
 from antiphon.values.hooks import ModelInput, TurnPlan
+from antiphon.values.message import FileChange, ToolResult
 from antiphon.values.model import Reply
+from antiphon.values.policy import Grant, StandingRule
 from tests.promises.hostile import Makes, Marked, Said, nested
 
 ROOMS = ("agent", "hooks", "limits", "message", "model", "policy", "result")
 """The modules of `antiphon.values` whose structs users make."""
-READ_ONLY = {"ActivationInfo", "CallResult", "Result", "TurnContext"}
+READ_ONLY = {"ActivationInfo", "CallResult", "CallSubject", "Result", "ToolOffer", "TurnContext"}
 """What users are given and never make."""
 SENT_OUT = {"Delta", "ModelRequest", "ToolSpec"}
 """What goes to a model or comes on its way, and is stored by nobody as it is."""
@@ -81,6 +83,9 @@ async def up(link):
 
 
 GOOD = {
+    "FileChange": {"folder": "/work", "path": "a.txt"},
+    "FileState": {"version": "0" * 32},
+    "Verbatim": {"text": "x"},
     "Agent": {"name": "a"}, "Attachment": {"media_type": "image/png"}, "OutsideTool": {"name": "outside"},
     "Failure": {"kind": "auth", "text": "no"},
     "ChatMessage": {"role": "user", "content": "x"}, "Example": {"request": "x", "call": "look"},
@@ -120,6 +125,20 @@ def giving(value):
     return {"agent": Agent("a", tools=[give]), "model": said(call("give"))}
 
 
+def changing(value):
+    return giving(ToolResult("changed", changes=(value,)))
+
+
+def judged(value):
+    @tool(effect="read", subjects={"text": lambda text: [value]})
+    def act(text: str) -> str:
+        """Do something."""
+        return text
+
+    rule = StandingRule("r", "run", "run", "act", "allow", Grant((("text", "*"),)))
+    return {"agent": Agent("a", tools=[act]), "model": said(call("act", text="x")), "rules": [rule]}
+
+
 def replying(value):
     return {"model": Makes(lambda: value)}
 
@@ -142,6 +161,8 @@ USED = {
     "EndpointOptions": lambda value: {"endpoints": {"*": value}},
     "Example": lambda value: {"agent": Agent("a", examples=(value,))},
     "Failure": raising,
+    "FileChange": changing,
+    "FileState": lambda value: changing(FileChange("/work", "a.txt", after=value)),
     "Grant": lambda value: {"grant": value},
     "Hooks": lambda value: {"agent": Agent("a", hooks=value)},
     "Limits": lambda value: {"limits": value},
@@ -165,6 +186,7 @@ USED = {
     "Topics": lambda value: {"agent": Agent("a", topics=value)},
     "TurnPlan": lambda value: hooked(plan_turn=once(value)),
     "Usage": lambda value: replying(Reply("x", usage=value)),
+    "Verbatim": judged,
 }
 BASES = {"AtLeastZero", "Checked", "CheckedWhenMade"}
 OTHERS = {

@@ -33,7 +33,7 @@ READING = {
     ("runs", "request"): (["1/9.m9"], ["1/9.m9", "--json"]),
     ("runs", "resume"): (["team.yaml"], ["team.yaml", "--json"]),
     ("runs", "check"): (["team.yaml"],),
-    ("runs", "fork"): ([], ["--at", "2"]),
+    ("runs", "fork"): ([],),
     ("runs", "cancel"): (["--yes"],),
     ("runs", "export"): ([], ["--out", "out.json", "--yes"]),
     ("answer",): ([], ["yes"]),

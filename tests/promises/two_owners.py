@@ -164,6 +164,9 @@ class WatchedJournal(SqliteJournal):
     async def commands(self, run_id, after=0):
         return await self._asked(super().commands(run_id, after))
 
+    async def snapshot(self, run_id):
+        return await self._asked(super().snapshot(run_id))
+
     async def wait(self, run_id, seq, command):
         # Nobody posts commands here; the real one looks now and then, in a time that is not the machine's.
         await asyncio.Event().wait()

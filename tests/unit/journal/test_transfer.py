@@ -105,7 +105,7 @@ class Connection:
         return getattr(self.inner, name)
 
 restore = sqlite_runs.restore
-sqlite_runs.restore = lambda connection, *rest: restore(Connection(connection), *rest)
+sqlite_runs.restore = lambda connection, *rest, **named: restore(Connection(connection), *rest, **named)
 
 async def main():
     journal = SqliteJournal(sys.argv[1])

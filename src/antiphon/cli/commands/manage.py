@@ -148,10 +148,11 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
     async with opened(manner.source.journal) as journal:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
-        user = state.activations[0]
+        user = state.activations.get(0)
         changes = bool(asked.renamed) or asked.missing != "rest"
         try:
-            if not state.closed and user.open:
+            # A run whose first record could not be stored has nobody in it.
+            if not state.closed and user is not None and user.open:
                 ends_it = isinstance(state.data, dict) and COMMAND_LINE in state.data
                 calls = tuple(user.open)
                 request = replace(asked, run_id=entry.run_id, after=entry.seq, calls=calls, ends=ends_it)
@@ -182,7 +183,8 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
 async def _told_again(entry: RunInfo, records: list[Record], manner: DisplayOptions) -> int:
     """The answer of a run that is over."""
     state, tree = fold_records(records), CallTree()
-    ended = list(state.activations[0].done)
+    user = state.activations.get(0)
+    ended = list(user.done) if user is not None else []
     if not ended:
         raise exit_codes.NotFound(
             f"Run {short_id(entry.run_id)} has no request to go on with; ask anew with `antiphon run`"
