@@ -105,6 +105,15 @@ class FileChange(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
     """None: there is no file any more."""
 
 
+def settled(changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """Each file once, from what it was first to what it became last; without those that are as they were."""
+    found: dict[tuple[str, str], FileChange] = {}
+    for each in changes:
+        place = each.folder, each.path
+        found[place] = replace(each, before=found[place].before) if place in found else each
+    return tuple([each for each in found.values() if each.before != each.after])
+
+
 class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a call gave back, as the model is shown it. With `finishes` it ends the agent's task.
 

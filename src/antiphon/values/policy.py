@@ -102,6 +102,9 @@ def _said_of(subjects: SubjectsOf, value: Any) -> Sequence[Any]:
     try:
         # One more than is judged one by one, of a function that may never end.
         found = list(islice(subjects(value), MAX_SUBJECTS + 1))
+        for each in found:
+            # Half of a surrogate pair is no text that could be compared.
+            (each.text if isinstance(each, Verbatim) else each).encode()
     except Exception:  # noqa: BLE001 - whatever it is, nobody knows what the call does
         found = []
     if not all(type(each) in (str, Verbatim) for each in found):

@@ -302,6 +302,10 @@ def _known(subjects: Mapping[str, SubjectsOf], shape: Shape, name: str) -> Mappi
                 f"{name}: subjects says what the argument {each!r} does, and the tool takes"
                 f" {', '.join(properties) or 'none'}"
             )
+        if not callable(subjects[each]):
+            raise ToolDefinitionError(
+                f"{name}: subjects[{each!r}] is a function of the argument; got {shown(subjects[each])}"
+            )
     return dict(subjects)
 
 

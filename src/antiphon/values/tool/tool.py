@@ -25,7 +25,7 @@ from antiphon.values.actions import Operation, Operations
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.generic import Given, Held, Returned
-from antiphon.values.message import LABEL, MAX_LABELS, Attachment, ToolResult, labels_fit
+from antiphon.values.message import LABEL, MAX_LABELS, Attachment, ToolResult, labels_fit, settled
 from antiphon.values.model import Example, ToolSpec
 from antiphon.values.policy import CallSubject, SubjectsOf, subjects_of
 from antiphon.values.progress import FileDiff, FileLocation, ReportProgress
@@ -437,7 +437,8 @@ def result_of(value: Any) -> ToolResult:
             raise ToolError(f"A result has at most {MAX_LABELS} labels of {LABEL} characters; drop some")
         if len(value.changes) > MAX_CHANGES:
             raise ToolError(f"A result has changes of at most {MAX_CHANGES:,} files")
-        return stored(clean_fields(value))
+        found = stored(clean_fields(value))
+        return msgspec.structs.replace(found, changes=settled(found.changes)) if found.changes else found
     if value is None:
         return ToolResult("")
     if isinstance(value, Attachment):

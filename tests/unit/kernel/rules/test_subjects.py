@@ -149,7 +149,14 @@ def endless(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "subjects",
-    [raising, endless, lambda value: [], lambda value: ["git status", 5], lambda value: None],
+    [
+        raising,
+        endless,
+        lambda value: [],
+        lambda value: ["git status", 5],
+        lambda value: None,
+        lambda value: ["\ud800"],
+    ],
 )
 def test_what_cannot_be_taken_apart_is_judged_as_it_stands(subjects: Any) -> None:
     @tool(subjects={"command": subjects})
@@ -183,6 +190,16 @@ def test_subjects_are_of_arguments_that_there_are() -> None:
     ):
 
         @tool(subjects={"line": commands})
+        def odd(command: str) -> None:
+            """Do something."""
+
+
+def test_subjects_are_functions() -> None:
+    with pytest.raises(
+        ToolDefinitionError, match=r"odd: subjects\['command'\] is a function of the argument; got 5"
+    ):
+
+        @tool(subjects={"command": 5})  # type: ignore[dict-item]
         def odd(command: str) -> None:
             """Do something."""
 

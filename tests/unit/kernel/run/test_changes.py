@@ -84,6 +84,26 @@ def test_a_call_that_failed_may_have_changed_files() -> None:
     assert changes_of([half], call("half")) == [("1/1.c1", (change,)), ("1/1.c1", "failed")]
 
 
+def test_a_file_is_named_once_and_only_if_it_is_another() -> None:
+    one, two, three = (FileState.of(each) for each in (b"1", b"2", b"3"))
+
+    @tool
+    def often() -> ToolResult:
+        """Change a file twice, one back, and another not at all."""
+        named = [("a", one, two), ("a", two, three), ("b", one, two), ("b", two, one), ("c", one, one)]
+        return ToolResult("done", changes=tuple(FileChange("/work", *each) for each in named))
+
+    change = FileChange("/work", "a", one, three)
+    assert changes_of([often], call("often")) == [("1/1.c1", (change,)), ("1/1.c1", "completed")]
+
+
+def test_what_is_written_as_it_was_is_no_change(tmp_path: Path) -> None:
+    tools = [*folder_tools(tmp_path), *edit_tools(tmp_path)]
+    again = call("write_file", path="a.md", content="one\n")
+    (first, _), *rest = changes_of(tools, again, again)
+    assert rest == [(first, "completed"), ("1/2.c1", "completed")]
+
+
 def test_a_tool_that_asked_ends_with_its_changes_too() -> None:
     change = FileChange("/work", "a", None, FileState.of(b"1"))
 
