@@ -106,10 +106,9 @@ def _said_of(subjects: SubjectsOf, value: Any) -> Sequence[Any]:
             # Half of a surrogate pair is no text that could be compared.
             (each.text if isinstance(each, Verbatim) else each).encode()
     except Exception:  # noqa: BLE001 - whatever it is, nobody knows what the call does
-        found = []
-    if not all(type(each) in (str, Verbatim) for each in found):
-        found = []
-    return found or [_Whole(value)]
+        return [_Whole(value)]
+    known = found and all(type(each) in (str, Verbatim) for each in found)
+    return found if known else [_Whole(value)]
 
 
 class _Whole(Struct, frozen=True):

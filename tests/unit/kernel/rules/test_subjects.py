@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -142,6 +143,10 @@ def raising(value: Any) -> list[str]:
     raise ValueError("no idea")
 
 
+class Named(StrEnum):
+    STATUS = "git status"
+
+
 def endless(value: Any) -> Iterator[str]:
     while True:
         yield "git status"
@@ -156,6 +161,8 @@ def endless(value: Any) -> Iterator[str]:
         lambda value: ["git status", 5],
         lambda value: None,
         lambda value: ["\ud800"],
+        lambda value: [Named.STATUS],
+        lambda value: [*Named, "git log"],
     ],
 )
 def test_what_cannot_be_taken_apart_is_judged_as_it_stands(subjects: Any) -> None:
