@@ -49,7 +49,7 @@ build() {
 # Only made anew when what makes them has changed.
 make_shown_runs() {
   local wanted
-  wanted=$(digest_of "$BUILT" tests/page tests/oracle src/antiphon/view/frames.py src/antiphon/view/page/__init__.py)
+  wanted=$(digest_of "$BUILT" tests/page tests/oracle src/antiphon/view/frames src/antiphon/view/page/__init__.py)
   [ "$(cat "$SHOWN/.digest" 2>/dev/null)" != "$wanted" ] || return 0
   "$PYTHON" -m tests.page.shown "$SHOWN" 2>/dev/null
   printf '%s' "$wanted" >"$SHOWN/.digest"

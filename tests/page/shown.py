@@ -4,7 +4,8 @@
 
 writes `research.html` and `question.html`, the same as `antiphon runs export --html`, `hostile.html`, whose
 every text attacks the page, `at-sea.html`, whose tools ask and bring files, `mail.html`, whose agent must ask
-for what it was shown and whose toolset goes down, `large.html` of 10,000 records,
+for what it was shown and whose toolset goes down, `repair.html`, whose agent changes files, `large.html` of
+10,000 records,
 `patterns.json`, which arguments a grant covers, and `frames/*.json`, the frames of every oracle scenario
 beside what the run tree says at their end. Time is virtual: each takes as long as its records say.
 """
@@ -14,7 +15,6 @@ import math
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from antiphon.kernel.run.rows import read
 from antiphon.models.script import call, finish
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.provider import ScriptedProvider
-from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import CallSubject, Grant, Policy, covers
 from antiphon.values.progress import FileLocation
 from antiphon.values.tool import tool_from
@@ -36,6 +35,8 @@ from antiphon.view.page import page, prefixes_of
 from antiphon.view.tree import RunTree
 from tests.oracle.play import SCENARIOS
 from tests.oracle.stage import Stage
+from tests.page.paced import Paced
+from tests.page.repair import repair
 
 QUESTION = "What happens to a tool call when the process dies in the middle of it? Write it up for operators."
 REPORT = """# When the process dies: what operators need to know
@@ -49,33 +50,6 @@ A run is a journal. Kill the process at any moment and resume it: no *finished* 
 ## What you type
 `antiphon runs resume RUN TARGET` [cli.md:141]
 """
-
-
-class Paced:
-    """A model that takes its time, thinks aloud and counts its tokens; lines are `(seconds, reply)`."""
-
-    def __init__(self, clock: VirtualClock, lines: dict[str, list[tuple[float, Any, str]]]) -> None:
-        self.name, self._clock, self._lines = "openai:gpt-4.1-mini", clock, lines
-
-    async def complete(self, request: Any, emit: Callable[[Any], None]) -> Reply:
-        """The next line of whoever asks."""
-        who = request.system.partition('You are "')[2].partition('"')[0]
-        said = sum(each.role == "assistant" for each in request.messages)
-        attempt = int(request.effect_id.partition(".m")[2] or 1)
-        lines = self._lines[who]
-        if callable(lines):
-            lines = lines(request)
-        options = lines[said] if isinstance(lines[said], list) else [lines[said]]
-        seconds, line, thought = options[min(attempt, len(options)) - 1]
-        await self._clock.sleep_until(self._clock.now() + seconds)
-        if isinstance(line, Exception):
-            raise line
-        calls = tuple(line) if isinstance(line, list) else ()
-        calls = tuple(msgspec.structs.replace(each, id=f"{who}_{said}_{n}") for n, each in enumerate(calls))
-        text = line if isinstance(line, str) else ""
-        sent = len(request.system) // 4 + 260 + sum(len(each.content) // 4 for each in request.messages)
-        usage = Usage(sent, 24 + len(text) // 4 + 40 * len(calls), sent * 3 // 4 if said else 0)
-        return Reply(text, calls, "calls" if calls else "stop", usage, reasoning=thought)
 
 
 @tool(effect="read")
@@ -466,7 +440,7 @@ async def main(folder: Path) -> None:
         "research": await research(journal, answered=True),
         "question": await research(journal, answered=False),
         "hostile": await hostile(journal), "at-sea": await at_sea(journal), "mail": await mail(journal),
-        "large": await large(journal),
+        "repair": await repair(journal), "large": await large(journal),
     }  # fmt: skip
     for name, run_id in runs.items():
         (folder / f"{name}.html").write_bytes(

@@ -1,6 +1,7 @@
 """Frames: whoever keeps what they say has the run as of any record, without knowing an event."""
 
 import asyncio
+from sys import maxsize
 from typing import Any
 
 import msgspec
@@ -19,11 +20,13 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script, call
 from antiphon.values.hooks import Hooks, Return
-from antiphon.values.message import ToolResult
+from antiphon.values.message import FileChange, FileState, ToolResult
 from antiphon.values.tool import tool_from
 from antiphon.values.tool.offer import ToolOffer
 from antiphon.view import RunTree
 from antiphon.view.frames import TEXT, VALUE, Frame, FrameReader, encode
+from antiphon.view.frames.frame import CutText
+from antiphon.view.frames.reader import FILES
 from tests.oracle.play import SCENARIOS
 from tests.oracle.stage import Stage
 
@@ -148,13 +151,21 @@ def test_a_page_that_keeps_the_frames_has_the_tree_at_every_record(name, tmp_pat
     asyncio.run(scenario())
 
 
-def frames_of(agent: Agent, text: str, attachments: Any = (), files: int = 0, **options: Any) -> list[Frame]:
+def frames_of(
+    agent: Agent,
+    text: str,
+    attachments: Any = (),
+    files: int = 0,
+    *,
+    whole: bool = False,
+    **options: Any,
+) -> list[Frame]:
     async def scenario() -> list[Frame]:
         journal = open_journal(None)
         async with open_run([agent], journal=journal, interactive=False, **options) as run:
             await run.result(await run.post(agent.name, text, attachments=attachments))
             records = await run.records()
-        reader = FrameReader(files=files)
+        reader = FrameReader(files=files, text=maxsize if whole else TEXT)
         return [reader.add(each) for each in records]
 
     return asyncio.run(scenario())
@@ -178,6 +189,68 @@ def test_the_first_frame_says_what_the_run_may_use():
     (started,) = changes(frames, "run_started")
     assert started.run_limits.tokens == 7_000
     assert started.limits.turns == 200
+
+
+def test_a_changed_file_is_told_by_the_lines_that_differ():
+    before = "".join(f"{n}\n" for n in range(1, 100))
+    found = {
+        "changed": (before, before.replace("\n50\n", "\nfifty\n51/2\n")),
+        "created": (None, "new\n"),
+        "deleted": ("old\n", None),
+        "binary": (b"\xff", b"\xfe"),
+        "large": (None, "x" * (1 << 21)),
+        "mode": ("same\n", "same\n"),
+        "shorter": ("a\na\na\n", "a\na\n"),
+    }
+
+    @tool(effect="idempotent")
+    def change() -> ToolResult:
+        """Change files."""
+        made = [
+            FileChange("/f", name, state(old), state(new, 0o755 if name == "mode" else 0o644))
+            for name, (old, new) in found.items()
+        ]
+        return ToolResult("done", changes=tuple(made))
+
+    frames = frames_of(Agent("a", tools=[change], model=Script([call("change"), "ok"])), "go")
+    (told,) = changes(frames, "files_changed")
+    assert (told.activation, told.id, told.left_out) == (1, "1/1.c1", 0)
+    shown = {each.path: each for each in told.files}
+    changed = shown["changed"]
+    assert (changed.line, changed.before.text) == (47, "47\n48\n49\n50\n51\n52\n53\n")
+    assert changed.after.text == "47\n48\n49\nfifty\n51/2\n51\n52\n53\n"
+    assert (shown["created"].before, shown["created"].after) == (None, CutText("new\n"))
+    assert (shown["deleted"].before, shown["deleted"].after) == (CutText("old\n"), None)
+    assert (shown["binary"].before, shown["binary"].after, shown["binary"].bytes) == (None, None, 1)
+    assert (shown["large"].change, shown["large"].after) == ("created", None)
+    assert (shown["mode"].mode, shown["changed"].mode) == (0o755, 0)
+    assert (shown["shorter"].before.text, shown["shorter"].after.text) == ("a\na\na\n", "a\na\n")
+    assert [each.change for each in told.files] == [
+        name if name in ("created", "deleted") else "created" if name == "large" else "changed"
+        for name in found
+    ]
+
+
+def state(held: bytes | str | None, mode: int = 0o644) -> FileState | None:
+    if held is None:
+        return None
+    return FileState.of(held.encode() if isinstance(held, str) else held, mode)
+
+
+def test_of_very_many_changed_files_the_first_are_told_unless_all_is_asked_for():
+    @tool(effect="idempotent")
+    def change() -> ToolResult:
+        """Change files."""
+        made = [FileChange("/f", str(n), None, state("x" * (TEXT + 1))) for n in range(FILES + 2)]
+        return ToolResult("done", changes=tuple(made))
+
+    def agent() -> Agent:
+        return Agent("a", tools=[change], model=Script([call("change"), "ok"]))
+
+    (told,) = changes(frames_of(agent(), "go"), "files_changed")
+    assert (len(told.files), told.left_out, told.files[0].after.length) == (FILES, 2, TEXT + 1)
+    (told,) = changes(frames_of(agent(), "go", whole=True), "files_changed")
+    assert (len(told.files), told.left_out, told.files[0].after.length) == (FILES + 2, 0, 0)
 
 
 def test_a_value_too_large_for_a_frame_is_named_with_its_size():

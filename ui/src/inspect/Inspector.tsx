@@ -8,6 +8,7 @@ import type { Store, View } from "../state/store";
 import { lasted, line, plural, visible } from "../state/words";
 import { Exposed, Fields } from "../talk/Ask";
 import { Brought, ofEnd } from "../talk/Brought";
+import { ChangedFiles } from "../talk/Changed";
 import { Progress } from "../talk/Progress";
 import { openingOf } from "../talk/items";
 import type { Schema } from "../answer/Arguments";
@@ -99,6 +100,8 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
         <p>Its process died while it ran, and nobody can say what it had done by then. {visible(who?.label ?? "")} was told so, and nothing is repeated by itself.
           Look at what it acts on, with the arguments above, before you let it try again.</p></Section>}
       {!effect.end && view.live && <Progress id={effect.id} whole />}
+      {effect.changed && <Section title="Changed files" more={plural(effect.changed.files.length + effect.changed.leftOut, "file")}>
+        <ChangedFiles effect={effect} /></Section>}
       {effect.files.length > 0 && <Section title="Files"><Brought files={effect.files} seq={effect.end} pick={ofEnd(effect.id)} large /></Section>}
       {(effect.decision || approval || asks) && (
         <Section title="Permission">

@@ -4,8 +4,8 @@ import { plural, visible } from "../state/words";
 
 const MOST = 400;
 
-/** What differs between two texts, line by line; long parts that do not are folded. */
-export function Diff({ before, after }: { before: string[]; after: string[] }) {
+/** What differs between two texts, line by line; long parts that do not are folded. first: the number of their first line. */
+export function Diff({ before, after, first = 1 }: { before: string[]; after: string[]; first?: number }) {
   const [most, setMost] = useState(MOST);
   // Given anew with each picture, they are compared anew only when they say something else.
   const rows = useMemo(() => folded(compared(before, after)), [before.join("\n"), after.join("\n")]);
@@ -15,7 +15,7 @@ export function Diff({ before, after }: { before: string[]; after: string[] }) {
       {rows.slice(0, most).map((row, index) => {
         if (typeof row === "number") return <div key={index} className="gap">{plural(row, "line")} as before</div>;
         const kind = row.sign === "+" ? "add" : row.sign === "-" ? "del" : "";
-        return <div key={index} className={kind}><span className="n">{row.number || ""}</span><span>{row.sign}</span><span>{visible(row.text)}</span></div>;
+        return <div key={index} className={kind}><span className="n">{row.number ? row.number + first - 1 : ""}</span><span>{row.sign}</span><span>{visible(row.text)}</span></div>;
       })}
       {rows.length > most && (
         <div className="gap"><button type="button" className="link" onClick={() => setMost(most + 10 * MOST)}>show more of {plural(rows.length - most, "line")}</button></div>)}

@@ -58,6 +58,8 @@ export function told(change: ChangeFrame): string {
       return change.origin ? `forked from ${line(change.origin, 40)} at its record ${change.seq ?? 0}` : name;
     case "toolset_changed":
       return `toolset ${line(change.name, 40)} ${change.reason ? `is down: ${line(change.reason, 120)}` : `offers ${plural((change.tools ?? []).length, "tool")}`}`;
+    case "files_changed":
+      return `${name}: ${line((change.files ?? []).map((each) => each.path).join(", "), 80)}${change.left_out ? ` and ${plural(change.left_out, "more")}` : ""}`;
     case "data_changed":
       return `${name}: ${line(Object.keys({ ...change.set, ...change.append, ...change.left_out }).join(", "), 80)}`;
     default:

@@ -1,7 +1,7 @@
 // A run as of one record: what its frames add up to. Nodes are replaced, never changed, so that a copy of the
 // maps is a copy of the run.
 import type {
-  CallFrame, CalleeFrame, ChangeFrame, CutText, Decision, EffectEndFrame, EffectStartFrame, Failure, FileFrame, Frame,
+  CallFrame, CalleeFrame, ChangeFrame, ChangedFileFrame, CutText, Decision, EffectEndFrame, EffectStartFrame, Failure, FileFrame, Frame,
   Limits, MessageFrame, OutsideCallFrame, ReplyFrame, RunLimits, Usage,
 } from "./wire";
 
@@ -28,6 +28,8 @@ export interface Effect {
   reason: string;
   content: CutText;
   files: FileFrame[];
+  /** What it made of files; `seq` numbers the record that says so, `leftOut` how many there are more. */
+  changed: { seq: number; files: readonly ChangedFileFrame[]; leftOut: number } | null;
   failure: Failure | null;
   decision: Decision | null;
   reply: ReplyFrame | null;
@@ -218,6 +220,11 @@ export class Run {
       case "effect_ended":
         this.end(change, frame);
         break;
+      case "files_changed": {
+        const old = this.effects.get(change.id);
+        if (old) this.effects.set(change.id, { ...old, changed: { seq: frame.seq, files: change.files ?? [], leftOut: change.left_out ?? 0 } });
+        break;
+      }
       case "decided": {
         const old = this.effects.get(change.id);
         if (old) this.effects.set(change.id, { ...old, decision: change.decision });
@@ -329,7 +336,7 @@ function blank(change: EffectStartFrame | EffectEndFrame): Effect {
     id: change.id, activation: change.activation, turn: change.turn, kind: change.kind, name: change.name ?? "",
     purpose: change.purpose ?? "", start: 0, end: 0, began: 0, ended: 0, text: NOTHING,
     arguments: change.arguments ?? NOTHING, callee: -1, background: false, held: 0, prefix: "", due: 0, outcome: "",
-    reason: "", content: NOTHING, files: [], failure: null, decision: null, reply: null, usage: null, nanoUsd: 0,
+    reason: "", content: NOTHING, files: [], changed: null, failure: null, decision: null, reply: null, usage: null, nanoUsd: 0,
     unpriced: false, by: "", options: [], schema: null, rule: "", joins: "", outside: null, finishes: false,
     labels: NONE,
   };

@@ -12,7 +12,7 @@ export interface PageRun {
 export interface Frame {
   seq: number;
   at: number;
-  changes: (RunStartFrame | RunResumeFrame | RunDrainFrame | RunCloseFrame | ArrivalFrame | DeadLetterFrame | TurnStartFrame | TurnEndFrame | EffectStartFrame | EffectEndFrame | DecisionFrame | DataFrame | TranscriptFrame | CancelFrame | ToolsetFrame)[];
+  changes: (RunStartFrame | RunResumeFrame | RunDrainFrame | RunCloseFrame | ArrivalFrame | DeadLetterFrame | TurnStartFrame | TurnEndFrame | EffectStartFrame | EffectEndFrame | DecisionFrame | DataFrame | TranscriptFrame | CancelFrame | ToolsetFrame | FilesFrame)[];
 }
 
 /** The run began. */
@@ -286,6 +286,27 @@ export interface ToolsetFrame {
   name: string;
   tools?: string[];
   reason?: string;
+}
+
+/** A call changed files; its end follows. */
+export interface FilesFrame {
+  type: "files_changed";
+  activation: number;
+  id: string;
+  files?: ChangedFileFrame[];
+  left_out?: number;
+}
+
+/** A file that a call made, changed or removed. */
+export interface ChangedFileFrame {
+  path: string;
+  folder: string;
+  change: string;
+  line?: number;
+  before?: CutText | null;
+  after?: CutText | null;
+  bytes?: number;
+  mode?: number;
 }
 
 /** A piece of a reply that is being written; the record of its effect's end holds all of it. Whoever comes in the middle of a reply is given what it says so far as one piece, and whoever reads slowly what came meanwhile; of each effect its last 65,536 characters, at least, are kept for that. */

@@ -8,6 +8,7 @@ import type { Store, View } from "../state/store";
 import { briefly, count, lasted, line, plural, usd, visible } from "../state/words";
 import { useWhole } from "../inspect/whole";
 import { Ask } from "./Ask";
+import { ChangedLine } from "./Changed";
 import { Brought, ofEnd, ofMessage } from "./Brought";
 import { Labels } from "../parts/Labels";
 import { alike, alone, openingOf, type Ended, type Said, type Taken } from "./items";
@@ -128,6 +129,7 @@ function ToolLines({ tool, item, view, store, opened, toggle }: Props & { tool: 
               : <Member key={each.id} call={each} run={view.run} now={view.now} parked={view.parked} open={opened.has(each.callee)} toggle={toggle} />)}
         </div>
       )}
+      {tool.changed && <ChangedLine effect={tool} choose={() => store.select(tool.id)} />}
       {tool.files.length > 0 && <Brought files={tool.files} seq={tool.end} pick={ofEnd(tool.id)} />}
     </>
   );

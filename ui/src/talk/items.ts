@@ -92,7 +92,8 @@ function taken(run: Run, activation: Activation, turn: Turn, depth: number): Tak
   const models = effects.filter((each) => each.kind === "model" || each.purpose === "retry");
   const key = `${turn.activation}/${turn.number}`;
   const open = inside.filter((each) => asksPerson(each) && !each.end).length;
-  const guess = 44 + 26 * (tools.length + inside.length) + 54 * calls.length + 44 * models.length + 160 * (asked.size + open);
+  const named = tools.reduce((sum, each) => sum + Math.min(each.changed?.files.length ?? 0, 5), 0);
+  const guess = 44 + 26 * (tools.length + inside.length + named) + 54 * calls.length + 44 * models.length + 160 * (asked.size + open);
   return { kind: "turn", key, guess, depth, activation, turn, models, tools, asks, calls, inside, open: calls.length > 1 };
 }
 
