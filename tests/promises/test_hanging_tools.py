@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -273,6 +274,42 @@ def test_a_coroutine_that_cleans_up_in_time_is_not_closed(stubborn):
     run_sync(Agent("a", tools=[tidy]), "go", model=model, env={})
     assert cleaned == ["up"]
     assert results(model)[0].startswith("Error: [tidy] no result after 0.01 s; it may")
+
+
+async def give_up_waiting(times):
+    """What a tool does that looks again now and then."""
+    for _ in range(times):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await asyncio.Event().wait()
+
+
+def test_a_timeout_of_a_tool_s_own_does_not_end_its_call(monkeypatch):
+    monkeypatch.setattr(stopping, "GRACE", 0.0)
+
+    @tool(timeout=LONG)
+    async def watch() -> str:
+        """Look again and again."""
+        await give_up_waiting(20)
+        return "seen"
+
+    model = Script([call("watch"), "done"])
+    run_sync(Agent("a", tools=[watch]), "go", model=model, env={})
+    assert results(model) == ["seen"]
+
+
+def test_who_ignores_the_call_s_timeout_after_one_of_its_own_is_closed(stubborn):
+    @tool(timeout=0.05)
+    async def insist() -> str:
+        """Insist."""
+        await give_up_waiting(3)
+        await stubborn.wait()
+        return ""
+
+    model = Script([call("insist"), "done"])
+    run_sync(Agent("a", tools=[insist]), "go", model=model, env={})
+    assert "it ignored that and was closed" in results(model)[0]
+    assert stubborn.closed == 1
 
 
 @pytest.mark.parametrize("kind", ["tool", "action"])

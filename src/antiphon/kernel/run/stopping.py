@@ -31,7 +31,7 @@ class Stoppable:
     """The rest of a coroutine that has been started and waits for something; await it, once.
 
     One that goes on although it was cancelled is closed after GRACE, so that nobody waits for it for
-    ever; `closed` says so.
+    ever; `closed` says so. What a timeout of its own cancelled is not: that took it back.
     """
 
     __slots__ = ("_coroutine", "_waits_for", "closed")
@@ -57,6 +57,9 @@ class Stoppable:
                     waits_for = coroutine.throw(error)
                 else:
                     waits_for = coroutine.send(value)
+                if timer is not None and not _is_cancelled():
+                    timer.cancel()
+                    timer = None
         except StopIteration as finished:
             return finished.value
         finally:
@@ -81,6 +84,12 @@ class Stoppable:
         with suppress(RuntimeError):
             # It is raised by a coroutine that ignores even this; there is nothing harder.
             self._coroutine.close()
+
+
+def _is_cancelled() -> bool:
+    """Whether this task is, and nobody has taken it back."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Drain:
