@@ -5,7 +5,9 @@ The commands are found in the program: a new one without a case here fails the f
 
 import asyncio
 import json
+import shutil
 import unicodedata
+from pathlib import Path
 
 import apsw
 import click
@@ -264,11 +266,18 @@ HOSTILE_TEAM = "entry: {0}\nagents:\n  - {{name: {0}, instructions: {0}, tools: 
 HOSTILE_MODULE = "from antiphon import Agent\nteam = [Agent('zzagent', {0!r}, description={0!r})]\n"
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The folder of the journal, written once."""
+    folder = tmp_path_factory.mktemp("kept")
+    asyncio.run(hostile_journal(folder / Path(JOURNAL).name))
+    return folder
+
+
 @pytest.fixture
-def attacked(shell, monkeypatch):  # noqa: F811 - the fixture of that name
+def attacked(shell, kept, monkeypatch):  # noqa: F811 - the fixture of that name
     """A folder full of harm, entered."""
-    (shell.folder / ".antiphon").mkdir()
-    asyncio.run(hostile_journal(shell.folder / JOURNAL))
+    shutil.copytree(kept, (shell.folder / JOURNAL).parent)
     quoted = json.dumps(HOSTILE)
     shell.write("team.yaml", TEAM)
     shell.write(

@@ -68,7 +68,10 @@ STORMS = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name.startswith("a calls a tool") else pytest.mark.slow)
+        pytest.param(
+            name,
+            marks=() if "a tool" in name else pytest.mark.deep if "hundred" in name else pytest.mark.slow,
+        )
         for name in STORMS
     ],
 )
