@@ -19,7 +19,6 @@ from antiphon.testing.world import World
 from antiphon.tools import edit_tools, folder_tools
 from antiphon.tools.shell import commands, shell_tools
 from antiphon.tools.shell.keeping import place
-from tests.unit.tools.shell.running import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills a process that it has forked")
 
@@ -53,14 +52,12 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def play(
-    folder: Path, journal: str, run_id: str | None = None, lines: list[Any] = LINES
-) -> dict[str, tuple[str, str]]:
+def play(folder: Path, journal: str, run_id: str | None = None) -> dict[str, tuple[str, str]]:
     """The run, from its beginning or from where it was killed; how its calls of tools ended."""
 
     async def scene() -> dict[str, tuple[str, str]]:
         agent = Agent("a", tools=[*folder_tools(folder), *edit_tools(folder), *shell_tools(folder)])
-        model = Script(lines, by="turn")
+        model = Script(LINES, by="turn")
         async with open_run([agent], journal=journal, model=model, run_id=run_id) as run:
             if run_id is None:
                 (folder.parent / "run").write_text(run.run_id)
@@ -142,40 +139,6 @@ def test_killed_while_a_command_runs(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_killed_in_every_phase_of_every_command(tmp_path: Path) -> None:
     assert not killed_in(tmp_path, range(1, 500))
-
-
-CHECK = f"echo run >> runs; {sys.executable} -m unittest -q test_shop 2>&1"
-MENDING: list[Any] = [
-    call("shell", command=CHECK),
-    call("read_lines", path="shop.py"),
-    call("edit_file", path="shop.py", old="return 3", new="return 4"),
-    call("shell", command=CHECK),
-    "mended",
-]
-
-
-@pytest.mark.slow
-def test_a_bug_is_mended_by_who_was_killed_while_the_tests_ran(tmp_path: Path) -> None:
-    folder, journal = tmp_path / "files", f"sqlite:///{tmp_path / 'runs.db'}"
-    folder.mkdir()
-    (folder / "shop.py").write_text("def price():\n    return 3\n")
-    (folder / "test_shop.py").write_text(
-        "import time, unittest, shop\n\nclass T(unittest.TestCase):\n    def test_price(self):\n"
-        "        time.sleep(0.5)\n        self.assertEqual(shop.price(), 4)\n"
-    )
-    child = os.fork()
-    if child == 0:
-        play(folder, journal, lines=MENDING)
-        os._exit(0)
-    until(lambda: (folder / "runs").exists() and (folder / "runs").read_text().count("run") == 2)
-    os.kill(child, signal.SIGKILL)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    ends = play(folder, journal, (tmp_path / "run").read_text(), MENDING)
-    first, last = ends["1/1.c1"][1], ends["1/4.c1"]
-    assert first.startswith("exit code 1\n")
-    assert "AssertionError: 3 != 4" in first
-    assert (last[0], last[1].splitlines()[0], last[1].splitlines()[-1]) == ("completed", "exit code 0", "OK")
-    assert (folder / "runs").read_text() == "run\nrun\n"
 
 
 def team(world: World) -> list[Agent]:
