@@ -9,6 +9,7 @@ from pathlib import Path
 
 BASH = shutil.which("bash") or ""
 PROGRAMS = ["git", "ls", "grep", "make", "pytest", "tee", "a-b", "x.py", "g++", "größe", "./run", "sub/run"]
+BUILTINS = ["echo", "cd", "test", "printf", "true"]
 ARGUMENTS = [
     "-x", "--all", "--name=v", "a/b.py", "HEAD~1", "HEAD^", "a=b", "x:y", "@", "1", "%d", "größe", ".", "..",
     "-",
@@ -64,7 +65,7 @@ def line(chance: random.Random) -> str:
 
 
 def _command(chance: random.Random) -> str:
-    words = [chance.choice([*PROGRAMS, "echo", "cd", "test", "printf", "true"])]
+    words = [chance.choice([*PROGRAMS, *BUILTINS])]
     words += [_word(chance) for _ in range(chance.randrange(4))]
     return chance.choice([" ", "  ", "\t", " \\\n "]).join(words)
 

@@ -6,12 +6,14 @@ import random
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from antiphon.tools.shell import shell_tools
 from antiphon.tools.shell.hazards import PLAIN_BUILTINS
-from antiphon.tools.shell.words import MAX_COMMANDS, plain_commands, subjects_of
-from antiphon.values.policy import Verbatim
-from tests.unit.tools.shell.lines import BASH, StandIns, line
+from antiphon.tools.shell.words import MAX_COMMANDS, subject_of, subjects_of
+from antiphon.values.policy import Grant, Verbatim, covers
+from tests.unit.tools.shell.lines import BASH, BUILTINS, PROGRAMS, StandIns, line
 
 PLAIN = {
     "git status": ["git status"],
@@ -106,19 +108,32 @@ def told_apart() -> set[str]:
 
 
 def check_lines(folder: Path, seed: int, count: int) -> None:
-    """Lines made by chance: every program that bash starts, with its words, is one that was named."""
+    """Lines made by chance: every program that bash starts, with its words, is one that a subject names, and
+    what a person has allowed by its beginning starts nothing else."""
     chance, programs = random.Random(seed), StandIns(folder)
-    plain = started = 0
+    (shell, *_) = shell_tools(folder)
+    plain = started = allowed = 0
     for _ in range(count):
         given = line(chance)
-        named = plain_commands(given)
-        if subjects_of(given) == (Verbatim(given),):
+        subjects = shell.subjects(msgspec.json.encode({"command": given}).decode())
+        named = {msgspec.json.decode(each.arguments)["command"] for each in subjects}
+        known = chance.sample([*PROGRAMS, *BUILTINS], 6)
+        grants = [Grant((("command", each),)) for name in known for each in (name, f"{name} *")]
+        covered = all(any(covers(grant, "a", each, 0.0) for grant in grants) for each in subjects)
+        if named == {given} and subjects[0].verbatim:
+            assert not covered or given in known, given
             continue
         found = programs.started(given)
-        assert all(each in named for each in found), (given, named, found)
-        plain, started = plain + 1, started + len(found)
+        assert all(text_of(subject_of(each)) in named for each in found), (given, named, found)
+        assert not covered or {each[0] for each in found} <= {*known}, (given, known, found)
+        plain, started, allowed = plain + 1, started + len(found), allowed + covered
     assert plain > count / 4
     assert started > plain / 2
+    assert allowed > count / 50
+
+
+def text_of(subject: str | Verbatim) -> str:
+    return subject.text if isinstance(subject, Verbatim) else subject
 
 
 @pytest.mark.skipif(not BASH, reason="there is no bash here")
