@@ -1,50 +1,32 @@
 """How edits of real commits fare with `edit_file`: whether they are unique, and what is rescued.
 
     python -m bench.replay CLONE [--commits 400] [--rescued 4000] [--seed 1]
+    python -m bench.replay CLONE --fixes 45 [--run "python -m pytest -q -x"]
 
 Every hunk of the last commits of a git repository (Python and TypeScript) becomes an edit, with as few lines
 around it as make it unique, as a model would write it. Then the texts are spoilt as models spoil them:
 indentation lost, blanks at the ends of lines, tabs for blanks. What comes of them is compared with the file
 of the commit: right, refused, or wrong. With another word in the old text nothing may be applied.
+
+With `--fixes` the last so many bug fixes are replayed whole instead, see `bench/fixes.py`.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import subprocess
 import sys
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.text.matching import Edit, applied, place
+from bench.fixes import measure_fixes
+from bench.hunks import MOST_AROUND, Changed, Hunk, changes, edit_of, edits_of, fewest_around
 
-ENDINGS = (".py", ".pyi", ".ts", ".tsx")
-MOST_AROUND = 20
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _WORD = re.compile(r"[A-Za-z_]{4,}")
-
-
-@dataclass(frozen=True)
-class Hunk:
-    """Lines `first:last` of the old file, from 0, become `fresh`."""
-
-    first: int
-    last: int
-    fresh: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Changed:
-    """A file in one commit: its text before and after, and what became what."""
-
-    path: str
-    before: str
-    after: str
-    hunks: tuple[Hunk, ...]
 
 
 @dataclass
@@ -63,68 +45,6 @@ class Figures:
     """Hunks that are not unique any more once those before them are made."""
     spoilt: dict[str, Counter[str]] = field(default_factory=dict)
     """By how the texts were spoilt, how many ended right, refused, with other white space, or wrong."""
-
-
-def git(clone: str, *arguments: str, given: str | None = None) -> bytes:
-    """What git writes. Raises CalledProcessError."""
-    command = ["git", "-C", clone, *arguments]
-    return subprocess.run(command, input=given and given.encode(), capture_output=True, check=True).stdout
-
-
-def changes(clone: str, commits: int) -> Iterator[Changed]:
-    """The files that the last commits changed, newest commit first."""
-    names = [f"*{each}" for each in ENDINGS]
-    found = git(clone, "log", "--no-merges", "--format=%H", f"-{commits}", "--diff-filter=M", "--", *names)
-    for commit in found.decode().split():
-        told = git(
-            clone,
-            "diff-tree",
-            "-r",
-            "--no-renames",
-            "--diff-filter=M",
-            "-z",
-            "--no-commit-id",
-            commit,
-            "--",
-            *names,
-        )
-        parts = told.decode("utf-8", "replace").split("\0")
-        for meta, path in zip(parts[::2], parts[1::2], strict=False):
-            _, _, old, new, _ = meta.split()
-            try:
-                before, after = (git(clone, "cat-file", "blob", each).decode() for each in (old, new))
-            except UnicodeDecodeError:
-                continue
-            if "\r" in before + after or len(before) > 1_000_000 or not before:
-                continue
-            told_hunks = git(clone, "diff", "-U0", "--no-ext-diff", old, new).decode()
-            yield Changed(path, before, after, tuple(_hunks(told_hunks, after)))
-
-
-def _hunks(told: str, after: str) -> Iterator[Hunk]:
-    fresh = after.split("\n")
-    for match in _HUNK.finditer(told):
-        start, count, new, new_count = (int(each) if each is not None else 1 for each in match.groups())
-        first = start - 1 if count else start
-        begin = new - 1 if new_count else new
-        yield Hunk(first, first + count, tuple(fresh[begin : begin + new_count]))
-
-
-def edit_of(lines: Sequence[str], hunk: Hunk, around: int) -> Edit:
-    """A hunk with so many lines around it, as whole lines."""
-    first, last = max(hunk.first - around, 0), min(hunk.last + around, len(lines))
-    before, behind = lines[first : hunk.first], lines[hunk.last : last]
-    old, new = [*before, *lines[hunk.first : hunk.last], *behind], [*before, *hunk.fresh, *behind]
-    return Edit("\n".join(old), "\n".join(new))
-
-
-def fewest_around(text: str, lines: Sequence[str], hunk: Hunk) -> int:
-    """The fewest lines around a hunk, from 1, with which its old text occurs once; -1: more than so many."""
-    for around in range(1, MOST_AROUND + 1):
-        old = edit_of(lines, hunk, around).old
-        if old.strip() and text.find(old) == text.rfind(old):
-            return around
-    return -1
 
 
 def made(text: str, edits: Sequence[Edit]) -> str | None:
@@ -234,7 +154,7 @@ def measure(clone: str, commits: int, rescued: int, seed: int) -> Figures:
             figures.file_bytes += len(changed.after)
             samples.append((changed.before, edit, with_hunk(lines, hunk)))
         figures.lost_in_order += _lost_in_order(changed.before, edits)
-        figures.whole_files += _whole(changed, lines)
+        figures.whole_files += _whole(changed)
     chosen = chance.sample(samples, min(rescued, len(samples)))
     for name, spoil in SPOILT.items():
         figures.spoilt[name] = Counter(
@@ -260,28 +180,9 @@ def _lost_in_order(text: str, edits: Sequence[Edit]) -> int:
     return lost
 
 
-def _whole(changed: Changed, lines: Sequence[str]) -> bool:
-    """Whether one call with all hunks, those that touch joined, makes the file of the commit."""
-    groups: list[tuple[int, int, list[Hunk]]] = []
-    for hunk in changed.hunks:
-        around = max(fewest_around(changed.before, lines, hunk), 1)
-        first, last = max(hunk.first - around, 0), min(hunk.last + around, len(lines))
-        while groups and first < groups[-1][1]:
-            begun, _, members = groups.pop()
-            first, hunks = min(first, begun), members
-            groups.append((first, last, [*hunks, hunk]))
-            break
-        else:
-            groups.append((first, last, [hunk]))
-    edits = []
-    for first, last, hunks in groups:
-        fresh: list[str] = []
-        at = first
-        for hunk in hunks:
-            fresh += [*lines[at : hunk.first], *hunk.fresh]
-            at = hunk.last
-        edits.append(Edit("\n".join(lines[first:last]), "\n".join([*fresh, *lines[at:last]])))
-    return made(changed.before, edits) == changed.after
+def _whole(changed: Changed) -> bool:
+    """Whether one call with all hunks makes the file of the commit."""
+    return made(changed.before, edits_of(changed)) == changed.after
 
 
 def told(figures: Figures) -> str:
@@ -310,7 +211,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--commits", type=int, default=400)
     parser.add_argument("--rescued", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fixes", type=int, default=0, help="replay so many bug fixes whole")
+    parser.add_argument("--run", default=f"{sys.executable} -m pytest -q -x", help="what runs the tests")
     given = parser.parse_args(arguments)
+    if given.fixes:
+        sys.stdout.write(f"{measure_fixes(given.clone, given.fixes, given.run)}\n")
+        return
     sys.stdout.write(told(measure(given.clone, given.commits, given.rescued, given.seed)) + "\n")
 
 

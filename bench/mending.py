@@ -1,0 +1,137 @@
+"""A scripted model that mends what tests show, by the way of an agent: it runs them, searches, reads, edits,
+and runs them again.
+
+It knows what is to become of which lines, as a good model would find out; where they stand it takes from what
+the tools show, and without that it gives up and says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from antiphon import ToolCall
+from antiphon.models.script import Line, call
+from antiphon.tools.folder.text.matching import Edit
+from antiphon.values.model import ModelRequest
+from bench.hunks import Changed, edits_of
+
+MENDED = "mended"
+"""What it says in the end, when the tests pass."""
+SEARCHED = 200
+"""Characters of a line that are searched for."""
+LOOKED = 5
+"""Places of one file at which it looks for what it has searched."""
+AT_ONCE = 200
+"""Lines that one reading gives."""
+PLACES = 200
+"""Places that it changes at most: more calls no reply has."""
+_HIT = re.compile(r"^(.+?):(\d+): ", re.MULTILINE)
+_LINE = re.compile(r"^(\d+): (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What is to become of files: those that change, those that are new, those that go."""
+
+    changed: Sequence[Changed]
+    fresh: Mapping[str, str] = field(default_factory=dict)
+    gone: Sequence[str] = ()
+
+
+class Mender:
+    """The replies of the model, in order. check: the command that runs the tests. remedy: what mends them,
+    from what the tests told."""
+
+    def __init__(self, check: str, remedy: Callable[[str], Remedy]) -> None:
+        self._check, self._remedy = check, remedy
+        self._wanted = Remedy(())
+        self._edits: list[tuple[str, Edit]] = []
+
+    def lines(self) -> list[Line]:
+        """For a `Script`, by call."""
+        return [self.test, self.search, self.read, self.mend, self.test, self.tell]
+
+    def test(self, request: ModelRequest) -> Line:
+        """Run the tests."""
+        return call("shell", command=self._check, seconds=600)
+
+    def search(self, request: ModelRequest) -> Line:
+        """Look for a line of each place that is to change."""
+        (told,) = _results(request)
+        if _passed(told):
+            return "nothing is broken"
+        self._wanted = self._remedy(told)
+        self._edits = [(each.path, edit) for each in self._wanted.changed for edit in edits_of(each)]
+        if len(self._edits) > PLACES:
+            return f"{len(self._edits)} places"
+        searches = [call("grep_files", pattern=_telling(edit), most=200) for _, edit in self._edits]
+        return searches or call("list_files")
+
+    def read(self, request: ModelRequest) -> Line:
+        """Read what was found."""
+        reads: dict[tuple[str, int], ToolCall] = {}
+        for (path, edit), told in zip(self._edits, _results(request), strict=False):
+            hits = [int(number) for name, number in _HIT.findall(told) if name == path][:LOOKED]
+            if not hits:
+                return f"no search led to {path}: {_telling(edit)}"
+            lines = [each.strip() for each in edit.old.split("\n")]
+            before = next(at for at, each in enumerate(lines) if each.startswith(_telling(edit)))
+            for begin in (max(hit - before, 1) for hit in hits):
+                for first in range(begin, begin + len(lines), AT_ONCE):
+                    last = min(first + AT_ONCE, begin + len(lines)) - 1
+                    reads[path, first] = call("read_lines", path=path, first=first, last=last)
+        return list(reads.values())[:PLACES] or call("list_files")
+
+    def mend(self, request: ModelRequest) -> Line:
+        """Edit what was read, write what is new, delete what goes."""
+        shown: dict[str, dict[int, str]] = {}
+        for told in _results(request):
+            path = told.partition(", lines ")[0]
+            shown.setdefault(path, {}).update((int(at), line) for at, line in _LINE.findall(told))
+        by_file: dict[str, list[Edit]] = {}
+        for path, edit in self._edits:
+            if not _stands(edit.old.rstrip("\n").split("\n"), shown.get(path, {})):
+                return f"what was read of {path} does not hold: {_telling(edit)}"
+            by_file.setdefault(path, []).append(edit)
+        calls = []
+        for path, (first, *more) in by_file.items():
+            further = [{"old": each.old, "new": each.new} for each in more]
+            calls.append(call("edit_file", path=path, old=first.old, new=first.new, more=further))
+        calls += [call("write_file", path=path, content=text) for path, text in self._wanted.fresh.items()]
+        calls += [call("delete_file", path=path) for path in self._wanted.gone]
+        return calls
+
+    def tell(self, request: ModelRequest) -> Line:
+        """Whether the tests pass."""
+        (told,) = _results(request)
+        return MENDED if _passed(told) else f"the tests fail still: {told[:2_000]}"
+
+
+def _passed(told: str) -> bool:
+    return told.startswith("exit code 0")
+
+
+def _results(request: ModelRequest) -> list[str]:
+    """What the calls of its last reply gave."""
+    found = []
+    for message in reversed(request.messages):
+        if message.role != "tool":
+            break
+        found.append(message.content)
+    return found[::-1]
+
+
+def _telling(edit: Edit) -> str:
+    """The line of a place that says most."""
+    return max((each.strip() for each in edit.old.split("\n")), key=len)[:SEARCHED]
+
+
+def _stands(wanted: Sequence[str], lines: Mapping[int, str]) -> bool:
+    """Whether lines were shown one behind the other."""
+    return any(
+        all(lines.get(at + number) == line for number, line in enumerate(wanted))
+        for at, line in lines.items()
+        if line == wanted[0]
+    )
