@@ -13,6 +13,7 @@ from antiphon.tools.mcp.servers import McpServer
 from antiphon.values.codec import clean_text
 from antiphon.values.message import ToolResult
 from antiphon.values.tool import Tool, tool_from
+from antiphon.values.tool.offer import ToolKind
 
 MAX_LISTED = 500
 """Resources, or prompts, that a list shows."""
@@ -49,10 +50,12 @@ def reading_tools(
 
     def add(name: str, description: str, parameters: Mapping[str, Any], call: Callable[..., Any]) -> None:
         full = tool_name(server.name, name)
+        # What a model gives one of them, an address say, is told the server; a list is given nothing.
+        kind: ToolKind = "read" if parameters is _NOTHING else "fetch"
         if full not in taken:
             found.append(tool_from(
                 full, description, parameters, call, effect="read", timeout=server.timeout,
-                labels=("untrusted",), trusted=False, kind="read",
+                labels=("untrusted",), trusted=False, kind=kind,
             ))  # fmt: skip
 
     async def list_resources(arguments: dict[str, Any]) -> str:

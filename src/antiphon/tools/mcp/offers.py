@@ -17,6 +17,7 @@ from antiphon.values.codec import clean_text
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.secret import shown
 from antiphon.values.tool import Effect, Tool, ToolContext, tool_from
+from antiphon.values.tool.offer import ToolKind
 from antiphon.values.tool.tool import MAX_TITLE
 
 MAX_DESCRIPTION = 8_192
@@ -81,6 +82,14 @@ def effect_of(server: McpServer, definition: Definition) -> Effect:
     return min(said, server.effect, key=_ORDER.index)
 
 
+def kind_of(effect: Effect, definition: Definition) -> ToolKind:
+    """What a tool is for. One that only reads reaches out (`fetch`) unless its server says
+    `openWorldHint: false`: MCP takes a tool that says nothing to meet strangers, and so do we."""
+    if effect != "read":
+        return "other"
+    return "read" if definition.hints.get("openWorldHint") is False else "fetch"
+
+
 def tools_of(server: McpServer, definitions: Iterable[Definition], call: Call) -> list[Tool]:
     """The tools that can be used. Those that cannot are left out: two that would have one name, and schemas
     that no arguments can be checked by; the log names them."""
@@ -129,7 +138,7 @@ def _tool(server: McpServer, name: str, definition: Definition, call: Call) -> T
     return tool_from(
         name, description, definition.parameters, ask, effect=effect, timeout=server.timeout,
         labels=("untrusted",), trusted=False, version=definition.digest, title=title,
-        kind="read" if effect == "read" else "other", reconcile="resume",
+        kind=kind_of(effect, definition), reconcile="resume",
     )  # fmt: skip
 
 

@@ -5,9 +5,12 @@ import logging
 
 import pytest
 
+from antiphon import Agent, Policy, tool
 from antiphon.errors import ToolError
+from antiphon.models.script import Script, call
 from antiphon.tools.mcp import McpServer
 from antiphon.tools.mcp.offers import MAX_BINARY, MAX_TEXT, Definition, shown_result, tool_name, tools_of
+from tests.transcript import recorded, results_shown
 
 OBJECT = {"type": "object"}
 
@@ -41,6 +44,43 @@ def test_a_server_is_believed_as_far_as_its_user_says(hints, fields, effect):
     (tool,) = made(define(annotations=hints), **fields).values()
     assert tool.effect == effect
     assert (tool.trusted, tool.labels, tool.timeout) == (False, ("untrusted",), 60.0)
+
+
+@pytest.mark.parametrize(
+    ("hints", "fields", "kind"),
+    [
+        ({"readOnlyHint": True}, {}, "fetch"),
+        ({"readOnlyHint": True, "openWorldHint": True}, {}, "fetch"),
+        ({"readOnlyHint": True, "openWorldHint": False}, {}, "read"),
+        ({"readOnlyHint": True, "openWorldHint": "false"}, {}, "fetch"),
+        ({"openWorldHint": False}, {}, "other"),
+        ({"openWorldHint": False}, {"effects": {"find": "read"}}, "read"),
+        ({"readOnlyHint": True, "openWorldHint": False}, {"effect": "once"}, "other"),
+    ],
+)
+def test_what_reads_reaches_out_unless_its_server_says_that_its_world_is_closed(hints, fields, kind):
+    (tool,) = made(define(annotations=hints), **fields).values()
+    assert (tool.kind, tool.reaches_out) == (kind, kind != "read")
+
+
+@tool(effect="read", labels=["private"])
+def mail() -> str:
+    """Read the mail."""
+    return "The code is 4711."
+
+
+@pytest.mark.parametrize(("closed", "told"), [(True, "found"), (False, "nobody is there to ask")])
+def test_a_server_that_meets_strangers_is_asked_nothing_by_whoever_read_the_mail(closed, told):
+    async def answer(ctx, name, arguments, once):
+        return "found"
+
+    hints = {"readOnlyHint": True, "openWorldHint": not closed}
+    find = tools_of(McpServer("web", "x"), [define(annotations=hints)], answer)
+    model = Script([call("web_find"), call("mail"), call("web_find"), "end"])
+    recorded(Agent("a", tools=[*find, mail]), "go", model=model, policy=Policy("open", allow=("*",)))
+    first, _, last = results_shown(model.requests[-1])
+    assert first == "found"
+    assert told in last
 
 
 def test_names_are_those_that_models_take():
