@@ -120,6 +120,9 @@ CASES = {
         ["more", "no\x1b[31m"],
         ["more", "notes", "--description", HOSTILE],
         ["more", "notes", "--project", "\x1b[31m"],
+        ["more", "--mcp", "zz\x1b[31m"],
+        ["more", "--mcp", "zzserver", "--search", "\x1b[31m", "--unchecked"],
+        ["more", "--web", "\x1b[31m"],
     ],
     ("knowledge", "ls"): [[]],
     ("knowledge", "search"): [

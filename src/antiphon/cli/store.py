@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
@@ -96,10 +97,14 @@ def url_of(option: str | None, env: Mapping[str, str]) -> str:
 
 
 def knowledge_store(env: Mapping[str, str]) -> KnowledgeStore:
-    """The sources of knowledge that were added: in ANTIPHON_HOME, else in the folder we are in."""
+    """The sources of knowledge that were added: in ANTIPHON_HOME, else in the folder we are in. A server that
+    is one is looked for among those of this folder, and the user's own."""
     from antiphon.tools.knowledge import KnowledgeStore
+    from antiphon.tools.mcp import configured_servers
+    from antiphon.tools.sources import opened_elsewhere
 
-    return KnowledgeStore(os.path.join(env.get("ANTIPHON_HOME") or FOLDER, "knowledge"))
+    place = os.path.join(env.get("ANTIPHON_HOME") or FOLDER, "knowledge")
+    return KnowledgeStore(place, elsewhere=opened_elsewhere(partial(configured_servers, ".", env), env))
 
 
 @asynccontextmanager

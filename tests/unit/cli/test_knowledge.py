@@ -98,6 +98,91 @@ def test_mistakes_say_what_to_do(docs):
         assert (said.code, told in said.err) == (code, True), (words, said)
 
 
+@pytest.fixture
+def library(docs, monkeypatch):
+    """The command in a folder whose file names the MCP server `library`; see library_server.py."""
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(docs.folder / "home"))
+    server = Path(__file__).resolve().parents[1] / "tools/mcp/library_server.py"
+    docs("mcp", "add", "library", sys.executable, str(server), "usual")
+    docs("mcp", "add", "away", "no-such-program-here")
+    return docs
+
+
+@pytest.mark.slow
+def test_an_mcp_server_is_a_source(library):
+    said = library("knowledge", "add", "papers", "--mcp", "library", "--description", "what is published")
+    assert (said.code, said.out) == (0, "papers: MCP server: Search the papers.\n")
+    assert library("knowledge", "ls").out == "papers  MCP server library  what is published\n"
+    found = library("knowledge", "search", "moon", "--seconds", "60", "--json")
+    assert (found.code, found.value["missing"]) == (0, [])
+    assert [each["citation"] for each in found.value["passages"]] == ["papers/p1"]
+    (told,) = library("knowledge", "stats", "--json").value
+    assert (told["mcp"], told["about"], told["reason"]) == (
+        {"server": "library", "search": "search", "fetch": "fetch"}, "MCP server: Search the papers.", "",
+    )  # fmt: skip
+    assert library("knowledge", "rm", "papers", "--yes").out == "papers (MCP server library) is forgotten\n"
+    assert library("knowledge", "ls", "--json").value == []
+
+
+@pytest.mark.slow
+def test_a_server_that_cannot_be_asked_is_no_source_unless_that_is_wanted(library):
+    wrong = library("knowledge", "add", "papers", "--mcp", "library", "--search", "find")
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "it has no tool 'find'; its tools: search, fetch. Nothing was added" in wrong.err
+    away = library("knowledge", "add", "papers", "--mcp", "away")
+    assert away.code == 1
+    assert "can not be reached: 'no-such-program-here' was not found" in away.err
+    assert library("knowledge", "ls", "--json").value == []
+    said = library("knowledge", "add", "papers", "--mcp", "away", "--unchecked")
+    assert (said.code, said.out) == (
+        0,
+        "papers: MCP server away, but can not be reached: 'no-such-program-here' was not found\n",
+    )
+    library("knowledge", "add", "handbook", "docs", "--words-only")
+    stats = library("knowledge", "stats", "--json")
+    assert (stats.code, [each["name"] for each in stats.value]) == (6, ["handbook", "papers"])
+    found = library("knowledge", "search", "lease", "--seconds", "60", "--json")
+    assert found.code == 6
+    assert [each["source"] for each in found.value["missing"]] == ["papers"]
+    assert found.value["passages"]
+
+
+def test_a_search_of_the_web_is_a_source(docs, monkeypatch):
+    monkeypatch.delenv("BRAVE_API_KEY", raising=False)
+    wanting = docs("knowledge", "add", "web", "--web", "brave")
+    assert (wanting.code, "BRAVE_API_KEY, the key of brave, is not set" in wanting.err) == (3, True)
+    monkeypatch.setenv("BRAVE_API_KEY", "k")
+    assert docs("knowledge", "add", "web", "--web", "brave").out == "web: the web, searched by brave\n"
+    assert docs("knowledge", "ls").out == "web  the web by brave\n"
+    monkeypatch.delenv("BRAVE_API_KEY")
+    said = docs("knowledge", "search", "tides", "--json")
+    assert (said.code, said.value["missing"][0]["text"]) == (6, "BRAVE_API_KEY, the key of brave, is not set")
+    assert docs("knowledge", "stats").code == 6
+
+
+def test_a_source_is_of_one_kind(docs):
+    for words in ((), ("docs", "--web", "brave"), ("--mcp", "a", "--web", "brave")):
+        said = docs("knowledge", "add", "more", *words)
+        assert (said.code, "A source is a FOLDER, --mcp SERVER or --web WHO" in said.err) == (2, True)
+    said = docs("knowledge", "add", "more", "docs", "--fetch", "read")
+    assert (said.code, "give --mcp SERVER with them" in said.err) == (2, True)
+    for words, told in (
+        (("--mcp", "papers"), "Unknown MCP server: papers"),
+        (("--web", "gopher"), "Unknown search of the web: gopher"),
+    ):
+        said = docs("knowledge", "add", "more", *words)
+        assert (said.code, told in said.err) == (3, True)
+    assert docs("knowledge", "ls", "--json").value == []
+
+
+def test_faults_of_the_servers_file_are_told_with_their_places(docs):
+    docs.write(".mcp.json", '{"mcpServers": {\n "library": {"comand": "x"}}}')
+    said = docs("knowledge", "add", "papers", "--mcp", "library")
+    assert said.code == 3
+    assert ".mcp.json:2:14: mcpServers.library.comand: unknown key; did you mean 'command'?" in said.err
+
+
 def test_nothing_is_removed_without_yes(docs):
     docs("knowledge", "add", "handbook", "docs", "--words-only")
     assert docs("knowledge", "rm", "handbook").out.endswith("would be forgotten; nothing is without --yes\n")
@@ -113,7 +198,9 @@ def test_a_damaged_source_hides_no_other(docs):
     said = docs("knowledge", "ls")
     assert said.code == 3
     assert said.out.startswith("handbook  ")
-    assert "add the source again" in said.err
+    assert "notes/source.json:1:2: is not JSON" in said.err
+    assert docs("knowledge", "rm", "notes", "--yes").out == "notes (damaged) is forgotten\n"
+    assert docs("knowledge", "ls").code == 0
 
 
 @pytest.mark.slow

@@ -223,3 +223,10 @@ class FolderSource:
         with self._opening:
             if self._index is not None:
                 self._index.close()
+
+    def let_go(self) -> None:
+        """See `HeldSource.let_go`."""
+        self.close()
+
+    async def left(self) -> None:
+        """See `HeldSource.left`: it is closed already."""

@@ -13,8 +13,9 @@ from antiphon.tools.folder.documents import BOUNDS
 from antiphon.tools.folder.index import Changes
 from antiphon.tools.knowledge.federation import DEADLINE, Federation
 from antiphon.tools.knowledge.folder_source import FolderSource
-from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, Source, SourceAnswer
-from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore, SourceSpec
+from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, HeldSource, Source, SourceAnswer
+from antiphon.tools.knowledge.spec import SourceSpec
+from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore
 
 FILES = "files"
 """The name of the source that the team's own folder is."""
@@ -57,7 +58,7 @@ class KnowledgeLibrary:
     def __init__(self, store: KnowledgeStore | None = None, *, seconds: float = DEADLINE) -> None:
         self._store, self._seconds = store, seconds
         self._lock = threading.RLock()
-        self._opened: dict[tuple[KnowledgeKey, SourceSpec], FolderSource] = {}
+        self._opened: dict[tuple[KnowledgeKey, SourceSpec], HeldSource] = {}
         self._own: dict[tuple[KnowledgeKey, str, Path], FolderSource] = {}
         self._federations: dict[tuple[KnowledgeKey, _Folders], Federation] = {}
 
@@ -91,12 +92,23 @@ class KnowledgeLibrary:
             return list({id(each): each for each in found if isinstance(each, FolderSource)}.values())
 
     def close(self) -> None:
-        """Let go of every index."""
+        """Let go of every index and connection."""
         with self._lock:
-            for each in [*self._opened.values(), *self._own.values()]:
-                each.close()
+            for each in self._held():
+                each.let_go()
             for held in (self._opened, self._own, self._federations):
                 held.clear()
+
+    async def left(self) -> None:
+        """Let go of connections, and wait until those of this event loop have ended."""
+        with self._lock:
+            held = [each for each in self._held() if not isinstance(each, FolderSource)]
+        for each in held:
+            each.let_go()
+            await each.left()
+
+    def _held(self) -> list[HeldSource]:
+        return [*self._opened.values(), *self._own.values()]
 
     def _folder(self, key: KnowledgeKey, name: str, place: Path) -> FolderSource:
         if (key, name, place) not in self._own:
@@ -135,5 +147,5 @@ class KnowledgeLibrary:
             except AntiphonError as error:
                 found.append(LostSource(name, str(error)))
         for gone in [each for each in self._opened if each[0] == key and each[1] not in specs]:
-            self._opened.pop(gone).close()
+            self._opened.pop(gone).let_go()
         return found

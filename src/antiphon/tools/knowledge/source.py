@@ -97,6 +97,18 @@ class Source(Protocol):
         ...
 
 
+class HeldSource(Source, Protocol):
+    """A source that holds what it should let go of at the end."""
+
+    def let_go(self) -> None:
+        """Begin to let go of it, from any thread; the source is not used afterwards."""
+        ...
+
+    async def left(self) -> None:
+        """Wait until what was let go of on this event loop has ended; what has not ends with the loop."""
+        ...
+
+
 def check_source_name(name: str) -> str:
     """The name of a source, which begins its citations. Raises UserError."""
     if _NAME.fullmatch(name) is None:

@@ -14,15 +14,17 @@ import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from antiphon.errors import ConfigError, DuplicateName, UnknownName
+from antiphon.errors import ConfigError, DuplicateName, UnknownName, UserError
 from antiphon.tools.knowledge.folder_source import FolderSource
-from antiphon.tools.knowledge.source import check_source_name
+from antiphon.tools.knowledge.source import HeldSource, check_source_name
+from antiphon.tools.knowledge.spec import SourceSpec, read_spec
 from antiphon.tools.knowledge.vectors.model import Embeddings
 
 _NOBODY = "-"
@@ -37,25 +39,24 @@ class KnowledgeKey(Struct, frozen=True):
     owner: str = ""
 
 
-class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """A source as it was added."""
-
-    name: str
-    folder: str
-    """Absolute."""
-    description: str = ""
-
-
 class KnowledgeStore:
     """Sources that were added, in a folder that is made when it is needed. For threads and processes.
 
-    embeddings: the model that its sources share, the one that ships unless given.
+    embeddings: the model that its sources share, the one that ships unless given. elsewhere: opens those that
+    are no folders, see `antiphon.tools.sources.opened_elsewhere`; without it they say that they are not.
     Everything raises ConfigError when the disk does, or when what is there is not the store's.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], embeddings: Embeddings | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        embeddings: Embeddings | None = None,
+        *,
+        elsewhere: Callable[[SourceSpec], HeldSource] | None = None,
+    ) -> None:
         self.folder = Path(folder)
         self.embeddings = embeddings or Embeddings()
+        self._elsewhere = elsewhere
 
     def names(self, key: KnowledgeKey) -> list[str]:
         """The names of a key's sources, in order."""
@@ -73,7 +74,7 @@ class KnowledgeStore:
         names = self.names(key)
         if name not in names:
             raise UnknownName("source", name, names)
-        return _read(self._place(key) / name)
+        return read_spec(self._place(key) / name, self._place(key) / name / _SPEC)
 
     def known_keys(self) -> list[KnowledgeKey]:
         """The keys under which there are sources."""
@@ -86,8 +87,14 @@ class KnowledgeStore:
         check_source_name(name)
         if not Path(folder).is_dir():
             raise ConfigError("is not a folder", folder)
+        return self.keep(key, SourceSpec(name, str(Path(folder).resolve()), description))
+
+    def keep(self, key: KnowledgeKey, spec: SourceSpec) -> SourceSpec:
+        """Keep a source of any kind. Raises DuplicateName; UserError: no name, no source."""
+        name = check_source_name(spec.name)
+        if spec.fault:
+            raise UserError(f"{name}: {spec.fault}")
         place = self._place(key)
-        spec = SourceSpec(name, str(Path(folder).resolve()), description)
         draft = place / f"{_NEW}{secrets.token_hex(8)}"
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -120,8 +127,17 @@ class KnowledgeStore:
             with suppress(OSError):
                 each.rmdir()
 
-    def open(self, key: KnowledgeKey, spec: SourceSpec) -> FolderSource:
-        """A source with its index. Raises ConfigError: the folder is gone, or the index cannot be used."""
+    def open(self, key: KnowledgeKey, spec: SourceSpec) -> HeldSource:
+        """A source, a folder's with its index. Raises ConfigError: the folder is gone, the index cannot be
+        used, or it is not known how to reach what is no folder."""
+        if spec.folder:
+            return self.open_folder(key, spec)
+        if self._elsewhere is None:
+            raise ConfigError(f"{spec.name}: {spec.place} can not be searched here")
+        return self._elsewhere(spec)
+
+    def open_folder(self, key: KnowledgeKey, spec: SourceSpec) -> FolderSource:
+        """A source that is a folder, with its index. Raises ConfigError."""
         index = self._place(key) / spec.name / _INDEX
         return self._opened(key, spec, index)
 
@@ -147,16 +163,3 @@ class KnowledgeStore:
 
 def _named(part: str) -> str:
     return "" if part == _NOBODY else part
-
-
-def _read(place: Path) -> SourceSpec:
-    file = place / _SPEC
-    try:
-        spec = msgspec.json.decode(file.read_bytes(), type=SourceSpec)
-    except OSError as error:
-        raise ConfigError(f"can not be read: {error.strerror}", str(file)) from error
-    except msgspec.MsgspecError as error:
-        raise ConfigError(f"{error}. Remove it, and add the source again", str(file)) from error
-    if spec.name != place.name:
-        raise ConfigError(f"says that it is the source {spec.name!r}, and lies elsewhere", str(file))
-    return spec

@@ -131,8 +131,7 @@ class McpSession:
 
     async def stop(self) -> None:
         """End the connection."""
-        self._stopping = True
-        self._news.set()
+        self.leave()
         if self._task is None:
             return
         _, running = await asyncio.wait({self._task}, timeout=STOP_SECONDS if self._client else 0)
@@ -140,6 +139,11 @@ class McpSession:
             # What it started is ended all the same.
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=1.0 if self._client else STOP_SECONDS)
+
+    def leave(self) -> None:
+        """Begin to end the connection, without waiting for that."""
+        self._stopping = True
+        self._news.set()
 
     # -- its task ---------------------------------------------------------------------------------
 

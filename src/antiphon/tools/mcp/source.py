@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from antiphon.errors import ToolError
@@ -82,15 +83,13 @@ class McpSource:
         self.name, self.description = check_source_name(name or server.name), description
         self._server, self._search, self._fetch = server, search, fetch
         self._connection: _SourceLink | None = None
+        self._leaving: list[_SourceLink] = []
         self._found: dict[str, dict[str, None]] = {}
 
     async def search(self, query: str, limit: int, deadline: float) -> SourceAnswer:
         """See `Source.search`."""
         session = await self._session(deadline - RESERVE)
-        definition = _definition(session, self._search)
-        if definition is None:
-            offered = ", ".join(each["name"] for each in session.definitions) or "(none)"
-            raise ToolError(f"it has no tool {self._search!r}; its tools: {clean_text(offered)[:300]}")
+        definition = self._searching(session)
         arguments: dict[str, Any] = {_required(definition, "query"): query}
         counted = [each for each in _COUNTS if each in _properties(definition)]
         if counted:
@@ -119,17 +118,40 @@ class McpSource:
         raise ToolError(f"{place.document} can not be read: the server has no tool {self._fetch!r}")
 
     async def about(self) -> str:
-        """What the server says of its search."""
-        session = await self._session(None)
-        definition = _definition(session, self._search) or {}
+        """What the server says of its search. Raises ToolError: not reached, or it has no such tool."""
+        definition = self._searching(await self._session(None))
         said = " ".join(clean_text(str(definition.get("description", ""))).split())
         return f"MCP server: {said[:200]}" if said else "MCP server"
 
     async def close(self) -> None:
         """End the connection, if there is one."""
+        self.let_go()
+        await self.left()
+
+    def let_go(self) -> None:
+        """See `HeldSource.let_go`."""
         connection, self._connection = self._connection, None
         if connection is not None and connection.session is not None:
-            await connection.session.stop()
+            self._leaving.append(connection)
+            # On a loop that is closed nothing is connected any more.
+            with suppress(RuntimeError):
+                connection.loop.call_soon_threadsafe(connection.session.leave)
+
+    async def left(self) -> None:
+        """See `HeldSource.left`."""
+        here = asyncio.get_running_loop()
+        while self._leaving:
+            connection = self._leaving.pop()
+            if connection.loop is here:
+                await connection.session.stop()
+
+    def _searching(self, session: Any) -> Mapping[str, Any]:
+        """The tool that searches. Raises ToolError: there is none of that name."""
+        definition = _definition(session, self._search)
+        if definition is None:
+            offered = ", ".join(each["name"] for each in session.definitions) or "(none)"
+            raise ToolError(f"it has no tool {self._search!r}; its tools: {clean_text(offered)[:300]}")
+        return definition
 
     async def _session(self, until: float | None) -> Any:
         """A connection that is up: one that the team's own tools have, or ours. until: how long it is

@@ -64,3 +64,9 @@ class WebSource:
     async def about(self) -> str:
         """Who searches."""
         return f"the web, searched by {self._search.name}"
+
+    def let_go(self) -> None:
+        """See `HeldSource.let_go`: nothing is held between two questions."""
+
+    async def left(self) -> None:
+        """See `HeldSource.left`."""

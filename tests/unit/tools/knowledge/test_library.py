@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import ConfigError
-from antiphon.tools.knowledge import Federation, KnowledgeKey, KnowledgeLibrary, KnowledgeStore
+from antiphon.tools.knowledge import (
+    Federation,
+    KnowledgeKey,
+    KnowledgeLibrary,
+    KnowledgeStore,
+    SourceSpec,
+)
+from antiphon.tools.knowledge.scripted import ScriptedSource
 
 KEY = KnowledgeKey("tides")
 PATIENCE = 60.0
@@ -47,6 +54,33 @@ def test_the_folder_is_a_source_beside_those_that_were_added(folder: Path) -> No
     library.close()
 
 
+class Leaving(ScriptedSource):
+    gone = 0
+
+    def let_go(self) -> None:
+        self.gone += 1
+
+    async def left(self) -> None:
+        """It has."""
+
+
+def test_a_source_that_is_no_folder_is_searched_and_let_go_of(folder: Path) -> None:
+    papers = Leaving("papers", {"p1": "The moon is far."})
+    store = KnowledgeStore(folder / "knowledge", elsewhere=lambda spec: papers)
+    store.keep(KEY, SourceSpec("papers", web="brave"))
+    library = KnowledgeLibrary(store, seconds=PATIENCE)
+    federation = library.federation(KEY, folder / "team")
+    assert citations(federation) == ["papers/p1:1-1", "files/team.md:1-1"]
+    assert [each.name for each in library.folders()] == ["files"]
+    store.remove(KEY, "papers")
+    assert citations(federation) == ["files/team.md:1-1"]
+    assert papers.gone == 1
+    store.keep(KEY, SourceSpec("papers", web="brave"))
+    federation.sources()
+    library.close()
+    assert papers.gone == 2
+
+
 def test_one_source_is_opened_once(folder: Path) -> None:
     store = KnowledgeStore(folder / "knowledge")
     store.add(KEY, "notes", str(folder / "notes"))
@@ -75,4 +109,4 @@ def test_a_source_that_cannot_be_opened_is_named_and_comes_back(folder: Path) ->
     (folder / "away").rename(folder / "notes")
     assert citations(federation) == ["notes/notes.md:1-1", "files/team.md:1-1"]
     (folder / "knowledge" / "tides" / "-" / "notes" / "source.json").write_text("{")
-    assert "add the source again" in missing(federation)["notes"]
+    assert "remove the source" in missing(federation)["notes"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import ConfigError, DuplicateName, UnknownName, UserError
-from antiphon.tools.knowledge import Federation, KnowledgeKey, KnowledgeStore
+from antiphon.tools.knowledge import Federation, KnowledgeKey, KnowledgeStore, McpSearch, SourceSpec
+from antiphon.tools.knowledge.scripted import ScriptedSource
 
 ANA, BEN, ALL = KnowledgeKey("tides", "ana"), KnowledgeKey("tides", "ben"), KnowledgeKey()
 
@@ -82,12 +83,39 @@ def test_a_source_that_was_damaged_says_what_to_do(tmp_path: Path, folder: Path)
     store = KnowledgeStore(tmp_path / "knowledge")
     store.add(ALL, "sea", str(folder))
     file = tmp_path / "knowledge" / "-" / "-" / "sea" / "source.json"
-    file.write_text("{")
-    with pytest.raises(ConfigError, match="Remove it, and add the source again"):
-        store.spec(ALL, "sea")
-    file.write_text('{"name": "sea", "folder": "/", "more": 1}')
-    with pytest.raises(ConfigError, match="unknown field `more`"):
-        store.spec(ALL, "sea")
-    file.write_text('{"name": "lake", "folder": "/"}')
-    with pytest.raises(ConfigError, match="lies elsewhere"):
-        store.spec(ALL, "sea")
+    for text, place, told in (
+        ("{", ":1:2", "is not JSON: a key in quotes is expected, and the file ends"),
+        ('{"name": "sea",\n "folder": "/", "more": 1}', ":1:1", "unknown field `more`"),
+        ('{"name": "sea",\n "folder": 7}', ":2:12", "Expected `str`, got `int`"),
+        ('{"name": "sea",\n "mcp": {"server":\n []}}', ":3:2", "Expected `str`, got `array`"),
+        ('{"name": "sea"}', ":1:1", "a source is a folder, an MCP server (mcp) or a search of the web"),
+        ('{"name": "sea", "folder": "/", "web": "brave"}', ":1:1", "one of them"),
+        (
+            '{\n"name": "lake", "folder": "/"}',
+            ":2:9",
+            "says that it is the source 'lake', and lies elsewhere",
+        ),
+    ):
+        file.write_text(text)
+        with pytest.raises(ConfigError) as caught:
+            store.spec(ALL, "sea")
+        said = str(caught.value)
+        assert said.startswith(f"{file}{place}: "), said
+        assert told in said
+        assert said.endswith("remove the source (`antiphon knowledge rm NAME --yes`) and add it again")
+
+
+def test_what_is_no_folder_is_kept_and_opened_by_whoever_can(tmp_path: Path) -> None:
+    spec = SourceSpec("papers", description="ours", mcp=McpSearch("library", search="look_up"))
+    store = KnowledgeStore(tmp_path / "knowledge")
+    assert store.keep(ALL, spec) == store.spec(ALL, "papers") == spec
+    with pytest.raises(ConfigError, match="papers: MCP server library can not be searched here"):
+        store.open(ALL, spec)
+    source = ScriptedSource("papers", {"p1": "The moon pulls the sea."})
+    opened = KnowledgeStore(tmp_path / "knowledge", elsewhere={spec: source}.__getitem__)
+    assert opened.open(ALL, spec) is source
+    for wrong in (SourceSpec("sea"), SourceSpec("sea", folder="/", web="brave")):
+        with pytest.raises(UserError, match="sea: a source is a folder, an MCP server"):
+            store.keep(ALL, wrong)
+    with pytest.raises(DuplicateName):
+        store.keep(ALL, spec)

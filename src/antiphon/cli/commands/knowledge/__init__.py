@@ -1,1 +1,2 @@
-"""`antiphon knowledge`: `commands.py` holds its commands, `shown.py` what they show."""
+"""`antiphon knowledge`: `commands.py` holds its commands, `shown.py` what they show, `elsewhere.py` what they
+ask of sources that are no folders."""

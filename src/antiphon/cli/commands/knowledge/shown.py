@@ -74,8 +74,9 @@ def tell_changes(source: FolderSource, changes: Changes) -> None:
 
 def say_stats(
     sources: list[tuple[KnowledgeKey, SourceSpec, FolderSource]], as_json: bool, seconds: float = 0.0
-) -> None:
-    """Print what sources hold; seconds: how long it took to read them, where they were."""
+) -> list[dict[str, Any]]:
+    """Print what folders hold, unless it is to be JSON, which is returned; seconds: how long it took to read
+    them, where they were."""
     told: list[dict[str, Any]] = []
     for key, spec, source in sources:
         found, bad = source.index.stats(), source.index.unreadable()
@@ -100,8 +101,7 @@ def say_stats(
         told_counts = ", ".join(many(count, thing) for count, thing in counted)
         output.say(f"{spec.name}: {told_counts}, {found.bytes:,} bytes, index {size:,} bytes{rate}")
         _say_unread(bad, found.left_out)
-    if as_json:
-        output.say(terminal_escape.json_text(told))
+    return told
 
 
 def _say_unread(bad: list[Unreadable], left_out: int) -> None:
@@ -123,6 +123,8 @@ def plain_spec(key: KnowledgeKey, spec: SourceSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "folder": spec.folder,
+        "mcp": spec.mcp,
+        "web": spec.web,
         "description": spec.description,
         "project": key.project,
         "owner": key.owner,

@@ -5,7 +5,7 @@ asks them, `scripted.py` is a search for tests.
     HttpWebSearch("searxng", address="https://search.example.org")     in code
 """
 
-from antiphon.tools.web.search.http import HttpWebSearch, configured_search
+from antiphon.tools.web.search.http import HttpWebSearch, configured_search, provider_search
 from antiphon.tools.web.search.port import WebHit, WebSearch
 from antiphon.tools.web.search.providers import PROVIDERS, SearchProvider
 from antiphon.tools.web.search.scripted import ScriptedWebSearch
@@ -18,4 +18,5 @@ __all__ = [
     "WebHit",
     "WebSearch",
     "configured_search",
+    "provider_search",
 ]

@@ -150,6 +150,19 @@ def configured_search(env: Mapping[str, str]) -> HttpWebSearch | None:
     return None
 
 
+def provider_search(name: str, env: Mapping[str, str]) -> HttpWebSearch:
+    """A provider by its name, with the key or the address that the settings have for it.
+
+    Raises UnknownName, ConfigError that names the setting.
+    """
+    if name not in PROVIDERS:
+        raise UnknownName("search of the web", name, PROVIDERS)
+    provider = PROVIDERS[name]
+    if given := env.get(provider.variable, "").strip():
+        return _made(provider, given)
+    raise ConfigError(f"{provider.variable}, the {provider.needs} of {name}, is not set")
+
+
 def _made(provider: SearchProvider, given: str) -> HttpWebSearch:
     if provider.needs == "key":
         return HttpWebSearch(provider.name, given)
