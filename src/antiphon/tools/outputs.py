@@ -1,11 +1,14 @@
-"""Reading what a model was shown only in part: tool results that were cut or removed, by their handle.
+"""Reading what a model was shown only in part, by its handle: tool results that were cut or removed, and
+files that it was not shown. A file that is no text is read as rows of 16 bytes.
 
 Agent("reader", tools=[search, read_output, grep_output])
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 
@@ -13,6 +16,10 @@ from antiphon.errors import ToolError
 from antiphon.tools.child import run_alone
 from antiphon.values.tool import ToolContext, tool
 
+ROW = 16
+"""Bytes of a file that is no text on one line."""
+_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_NO_ASCII = re.compile(r"[^ -~]")
 SECONDS = 5.0
 """How long a search may take; a pattern that takes longer is given up."""
 LINE = 1_000
@@ -46,14 +53,13 @@ def grep_output(
         around: Lines shown before and after each match.
         most: How many matches at most.
     """
-    lines = _kept(ctx, handle).split("\n")
+    lines = _kept(ctx, handle)
     hits = _search(lines, pattern) if regex else _find(lines, pattern)
     return _matches(lines, hits, pattern, max(around, 0), max(most, 1))
 
 
-def _read(text: str, offset: int, limit: int) -> str:
+def _read(lines: Sequence[str], offset: int, limit: int) -> str:
     """Lines `offset` (from 1) and following, numbered; says so when there are none."""
-    lines = text.split("\n")
     if offset > len(lines):
         return f"Line {offset} is beyond the end: the output has {len(lines)} lines."
     first = max(offset, 1)
@@ -110,12 +116,12 @@ else:
 """
 
 
-def _search(lines: list[str], pattern: str) -> list[int]:
+def _search(lines: Sequence[str], pattern: str) -> list[int]:
     """The indexes of the lines that match a regular expression.
 
     In a process of its own: Python's matcher lets no other thread run, and some patterns never end.
     """
-    given = json.dumps({"pattern": pattern, "lines": lines})
+    given = json.dumps({"pattern": pattern, "lines": list(lines)})
     try:
         told = run_alone(_PROGRAM, given, seconds=SECONDS * 0.8)
     except subprocess.TimeoutExpired as error:
@@ -132,8 +138,34 @@ def _search(lines: list[str], pattern: str) -> list[int]:
     return list(found)
 
 
-def _kept(ctx: ToolContext, handle: str) -> str:
+def _kept(ctx: ToolContext, handle: str) -> list[str]:
+    """The lines that a handle stands for."""
     text = ctx.read_output(handle)
     if text is None:
         raise ToolError(f"No output is kept under the handle {handle!r}; call the tool again if you need it")
-    return text
+    return text.split("\n") if "#" not in handle else _file_lines(handle, text)
+
+
+def _text_of(held: bytes) -> str | None:
+    """What bytes say, if they are text."""
+    try:
+        text = held.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if _NO_TEXT.search(text) else text
+
+
+def _file_lines(handle: str, data: str) -> list[str]:
+    """The lines of a file: of a text its own, of anything else rows as programs show bytes."""
+    try:
+        held = base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise ToolError(f"The file {handle!r} is not base64, and cannot be read") from error
+    text = _text_of(held)
+    if text is not None:
+        return text.splitlines() or [""]
+    return [
+        f"{at:08x}  {part.hex(' '):<47}  {_NO_ASCII.sub('.', part.decode('latin-1'))}"
+        for at in range(0, len(held), ROW)
+        for part in [held[at : at + ROW]]
+    ]

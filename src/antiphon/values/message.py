@@ -39,6 +39,9 @@ class Attachment(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
     data: str = ""
     url: str = ""
     name: str = ""
+    shown: bool = True
+    """Whether a model is shown it as part of a tool's result. One that is not is named there, and read with
+    `read_output`; what no model takes, or is too large for one, becomes so by itself."""
 
     def __post_init__(self) -> None:
         data: object = self.data

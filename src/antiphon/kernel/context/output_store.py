@@ -5,6 +5,12 @@ The handle is the id of the effect that gave the result, so it means the same af
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from antiphon.values.message import Attachment
+
+FILE_MARK = "#"
+"""In the handle of a file: behind it stands its number among the files of the result, from 1."""
 READERS = frozenset({"read_output", "grep_output"})
 """Tools whose results are never cut: they are bounded themselves."""
 DONE = "Task complete"
@@ -28,6 +34,24 @@ def cut(text: str, limit: int, handle: str) -> str:
         + f"\n[cut: {len(shown):,} of {len(data):,} bytes shown, {lines:,} lines in all; "
         + f'read_output(handle="{handle}") or grep_output(handle="{handle}", pattern=...) shows the rest]'
     )
+
+
+def files_apart(
+    content: str, files: Iterable[Attachment], handle: str
+) -> tuple[str, tuple[Attachment, ...], list[tuple[str, str]]]:
+    """A result whose files are not all shown: its text, which names those first; the others; and what is
+    kept of those, by their handles, in base64."""
+    shown, told, kept = list[Attachment](), list[str](), list[tuple[str, str]]()
+    for number, each in enumerate(files, 1):
+        if each.shown:
+            shown.append(each)
+            continue
+        name = f"{handle}{FILE_MARK}{number}"
+        what = " ".join(f"{each.name}, {each.media_type}".split())[:300].removeprefix(", ")
+        size = len(each.data) * 3 // 4
+        told.append(f'[not shown: {what}, about {size:,} bytes; read_output(handle="{name}") reads it]')
+        kept.append((name, each.data))
+    return "\n".join([*told, content] if content else told), tuple(shown), kept
 
 
 def trimmed(handle: str) -> str:

@@ -47,6 +47,7 @@ from antiphon.kernel.run.tools.ends import (
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
+from antiphon.kernel.run.tools.unshown import unshown
 from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.codec import (
     clean_fields,
@@ -387,10 +388,10 @@ async def use_tool(
     finally:
         if known is not None:
             known.door.close()
-    if found.is_error or found.changes:
-        return ended(effect_id, tool.name, found, known)
+    if found.is_error or found.changes or found.attachments:
+        return ended(opened, tool.name, found, known)
     return EffectFinished(
-        effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes,
+        effect_id, content=found.content, finishes=found.finishes,
         files=() if known is None else attached(known), labels=found.labels,
     )  # fmt: skip
 
@@ -411,8 +412,8 @@ async def _reconcile(
         if found is not None:
             known = result_of(found)
             end = EffectFinished(
-                effect_id, content=known.content, attachments=known.attachments, files=attached(context),
-                labels=known.labels,
+                effect_id, content=known.content, attachments=unshown(known.attachments),
+                files=attached(context), labels=known.labels,
             )  # fmt: skip
             return with_changes(end, known)
     return in_doubt(effect_id, f"[{tool.name}] the process stopped while it ran")

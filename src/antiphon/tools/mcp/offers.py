@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -167,6 +168,12 @@ class _ResultRoom:
             self.text(
                 f"[{name}: {kind}, left out: more than {MAX_BINARY:,} characters of base64 in a result]"
             )
+            return
+        try:
+            b64decode(data, validate=True)
+        except ValueError:
+            # No model could be asked any more with such a file in its conversation.
+            self.text(f"[{name}: {kind}, left out: it is not base64]")
             return
         self._binary -= len(data)
         self.files.append(Attachment(clean_text(kind)[:200], data, name=clean_text(name)[:200]))

@@ -55,23 +55,27 @@ def begin_with(activation: Activation, messages: Iterable[ChatMessage], origin: 
 def append_results(activation: Activation, limit: int | None) -> Removed:
     """Add the results of a turn to the conversation in call order; one over `limit` bytes is cut.
 
-    A result with files, and what the reading tools gave, is never cut.
+    A result whose files are shown, and what the reading tools gave, is never cut. Files that are not shown
+    are named in the text.
     """
-    removed = []
+    removed: list[tuple[str, str]] = []
     turn, conversation = activation.turn, activation.conversation
     for index, call in enumerate(turn.calls):
         found = turn.results[index]
         if found is None:
             continue
-        content, ref = found.content, ids.call_id(activation.id, turn.number, index)
-        may_cut = limit is not None and call.name not in output_store.READERS and not found.attachments
+        content, ref, files = found.content, ids.call_id(activation.id, turn.number, index), found.attachments
+        if files:
+            content, files, apart = output_store.files_apart(content, files, ref)
+            removed += apart
+        may_cut = limit is not None and call.name not in output_store.READERS and not files
         if limit is not None and may_cut and len(content) * 4 > limit:
-            content = output_store.cut(content, limit, ref)
-            if content is not found.content:
-                removed.append((ref, found.content))
+            whole, content = content, output_store.cut(content, limit, ref)
+            if content is not whole:
+                removed.append((ref, whole))
         conversation.shown_tokens += tokens_of(content)
         conversation.transcript.append(
-            ChatMessage("tool", content, (), call.id, call.name, found.is_error, ref, found.attachments), ref
+            ChatMessage("tool", content, (), call.id, call.name, found.is_error, ref, files), ref
         )
     conversation.cut = conversation.cut or bool(removed)
     return removed

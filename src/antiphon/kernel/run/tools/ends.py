@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from antiphon.kernel.facts.activation import OpenEffect
-from antiphon.kernel.facts.events import EffectFinished, Event, FilesChanged
+from antiphon.kernel.facts.events import EffectFinished, Event, FilesChanged, ToolEffect
 from antiphon.kernel.run.actions import Given
+from antiphon.kernel.run.tools.unshown import unshown
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.tool import ToolContext
 
@@ -14,16 +15,20 @@ ToolEnd = EffectFinished | Given
 """How a call of a tool ended; with the files that it changed, what records both."""
 
 
-def ended(effect_id: str, name: str, found: ToolResult, known: ToolContext | None) -> ToolEnd:
-    """The end of a call that failed by its own word, or that changed files."""
+def ended(opened: OpenEffect, name: str, found: ToolResult, known: ToolContext | None) -> ToolEnd:
+    """The end of a call that failed by its own word, that changed files or gave some."""
+    effect_id, detail = opened.id, opened.detail
+    finishes = found.finishes or (type(detail) is ToolEffect and detail.finishes)
+    # With an answer they go to whoever asked, and to no model.
+    files = found.attachments if finishes and not found.is_error else unshown(found.attachments)
     if found.is_error:
         end = EffectFinished(
-            effect_id, "failed", attachments=found.attachments, reason=f"[{name}] {found.content}",
+            effect_id, "failed", attachments=files, reason=f"[{name}] {found.content}",
             labels=found.labels,
         )  # fmt: skip
     else:
         end = EffectFinished(
-            effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes,
+            effect_id, content=found.content, attachments=files, finishes=found.finishes,
             files=attached(known), labels=found.labels,
         )  # fmt: skip
     return with_changes(end, found)
