@@ -84,14 +84,15 @@ def read_and_edited(folder):
     ]
 
 
-def script(folder):
+def lines_of(folder):
+    """What the models of the team say, by agent."""
     module = {"action": "create", "name": "All", "description": "What raises tides, and how far"}
     assigned = {
         "module_id_to_assign": "WM_1", "agent_profile_logical_name": "Reader",
         "assignment_specific_instructions": "Find it.",
     }  # fmt: skip
     done = {"action": "status_change", "module_id": "WM_1", "status": "completed"}
-    return Script({
+    return {
         "Partner": [
             call("manage_work_modules", actions=[module]), call("LaunchPrincipalExecutionTool"),
             "I am looking into it.", REPORT,
@@ -102,12 +103,12 @@ def script(folder):
             REPORT,
         ],
         "Reader": read_and_edited(folder),
-    })  # fmt: skip
+    }  # fmt: skip
 
 
 def answered(folder):
     """What the team answers, and what its reader was told of its calls, in order."""
-    model, library = script(folder), KnowledgeLibrary(seconds=PATIENCE)
+    model, library = Script(lines_of(folder)), KnowledgeLibrary(seconds=PATIENCE)
     team = load_target("team", "docs", library)
     threading.Thread(target=killed, args=(folder / "pid",), daemon=True).start()
 
