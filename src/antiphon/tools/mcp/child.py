@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import anyio
 from mcp.client._transport import TransportStreams
@@ -60,6 +61,26 @@ async def child_streams(
                 each.close()
 
 
+async def _whole(starting: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """A program that is started, or, when that is called off, none.
+
+    asyncio ends a program whose start is called off, and then waits for its exit, for ever where not all of
+    its pipes were connected: whoever closes the event loop would wait too. Called off again, it does not.
+    """
+    task = asyncio.ensure_future(starting)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(_LOOK)
+        if not task.cancelled() and task.exception() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(task.result().pid, signal.SIGKILL)
+        raise
+
+
 class _Child:
     """One program."""
 
@@ -75,10 +96,10 @@ class _Child:
         own = {name: each.reveal() for name, each in server.env.items()}
         pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
+            process = await _whole(asyncio.create_subprocess_exec(
                 server.command, *server.args, env=get_default_environment() | own, cwd=server.cwd or None,
                 stdin=pipe, stdout=pipe, stderr=pipe, limit=MAX_MESSAGE, start_new_session=True,
-            )  # fmt: skip
+            ))  # fmt: skip
         except FileNotFoundError as error:
             # Of a folder that is not there the error names the folder.
             raise ToolError(f"{error.filename or server.command!r} was not found") from None

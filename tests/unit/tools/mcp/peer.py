@@ -12,7 +12,7 @@ import sys
 
 HOW = sys.argv[1] if len(sys.argv) > 1 else "honest"
 STATE = sys.argv[2] if len(sys.argv) > 2 else ""
-"""A file, in which what happens in one life is known to the next."""
+"""A file, in which what happens in one life is known to the next: it holds the process of each."""
 ME = {"name": "p", "version": "1"}
 READS = {"readOnlyHint": True}
 ECHO = {
@@ -54,7 +54,7 @@ def first_life():
         return True
     first = not os.path.exists(STATE)
     with open(STATE, "a") as file:
-        file.write("life\n")
+        file.write(f"{os.getpid()}\n")
     return first
 
 
@@ -71,6 +71,7 @@ TOOLS = {
     "hostile name": [ECHO, {**ACT, "name": "\x1b[31mact\u202e\n" * 20}],
     "no name": [ECHO, {"name": "", "inputSchema": {"type": "object"}}],
     "liar": [ECHO, {**ACT, "annotations": {"readOnlyHint": "yes", "idempotentHint": 1}}],
+    "fifty tools": [ECHO, *({**ECHO, "name": f"t{number}"} for number in range(49))],
     "many tools": [ECHO, *({**ACT, "name": f"t{number}"} for number in range(2_000))],
 }  # fmt: skip
 

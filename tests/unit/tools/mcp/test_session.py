@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import sys
+import threading
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -153,7 +154,7 @@ def test_runs_with_one_server_share_its_program(tmp_path):
         await close_unused()
         return lives.read_text()
 
-    assert asyncio.run(go()) == "life\n"
+    assert len(asyncio.run(go()).split()) == 1, "one process serves both"
 
 
 def test_a_program_ends_with_all_that_it_started():
@@ -204,6 +205,34 @@ def test_an_event_loop_that_ends_ends_its_programs():
 
     pid = asyncio.run(go())
     assert ends(pid)
+
+
+class Nobody:
+    """Stands for the provider of a toolset."""
+
+    def offer(self, tools):
+        """Nobody asks."""
+
+    def lost(self, reason):
+        """Nobody is told."""
+
+
+@pytest.mark.unwatched
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8])
+def test_an_event_loop_that_ends_while_a_program_is_being_started_waits_for_nothing(steps):
+    from antiphon.tools.mcp.session import McpSession
+
+    async def go():
+        starting = asyncio.ensure_future(McpSession(peer("honest"), Nobody()).start())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    ending = threading.Thread(target=asyncio.run, args=(go(),), daemon=True)
+    ending.start()
+    ending.join(PATIENCE)
+    assert not ending.is_alive()
 
 
 def test_nothing_of_the_sdk_is_imported_before_a_server_is_connected():
