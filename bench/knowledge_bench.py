@@ -1,11 +1,13 @@
 """How well and how fast knowledge is searched.
 
 python -m bench.knowledge_bench found FOLDER --index FILE     known items: is the page found that answers?
-python -m bench.knowledge_bench scale FOLDER [--passages N]   reading, queries, memory, a look at the files
+python -m bench.knowledge_bench scale FOLDER [--passages N] [--keep PLACE]
+                                                              reading, queries, memory, a look at the files
 
 FOLDER is the library part of Python's documentation as HTML (Debian: python3-doc), of about the version that
 runs this. A query is the first line of a docstring, the answer the page of its module. FILE keeps vectors
-between calls: they take minutes. Passages of `scale` are put together from lines of FOLDER, with vectors of
+between calls: they take minutes. PLACE keeps what `scale` has made: a second call measures in seconds,
+and of reading says 0. Passages of `scale` are put together from lines of FOLDER, with vectors of
 no meaning, so that only time and memory are measured.
 """
 
@@ -25,6 +27,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -134,18 +137,28 @@ def write_documents(folder: Path, docs: Path, passages: int) -> list[str]:
     return [" ".join(each.split()[5:14]) for each in random.Random(SEED + 1).sample(texts, 200)]
 
 
-def scale(folder: Path, passages: int) -> dict[str, object]:
-    """What reading, searching and looking at files cost with so many passages."""
-    with tempfile.TemporaryDirectory() as place:
-        docs = Path(place, "docs")
+def queries_of(folder: Path, place: Path, passages: int) -> list[str]:
+    """The queries for documents in a place, which are written unless they are there."""
+    kept = place / f"queries-{passages}.json"
+    if not kept.exists():
         # In a process of its own, so that its memory is not counted.
         with ProcessPoolExecutor(1) as another:
-            queries = another.submit(write_documents, folder, docs, passages).result()
+            queries = another.submit(write_documents, folder, place / "docs", passages).result()
+        kept.write_text(json.dumps(queries))
+    found: list[str] = json.loads(kept.read_text())
+    return found
+
+
+def scale(folder: Path, passages: int, keep: str | None) -> dict[str, object]:
+    """What reading, searching and looking at files cost with so many passages."""
+    with nullcontext(keep) if keep else tempfile.TemporaryDirectory() as place:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        docs, queries = Path(place, "docs"), queries_of(folder, Path(place), passages)
         embeddings = Embeddings()
         source = FolderSource("scale", docs, index=f"{place}/index.db", embeddings=embeddings)
         source.watched = True
         begun = time.perf_counter()
-        source.index.refresh()
+        is_new = bool(source.index.refresh())
         reading = time.perf_counter() - begun
         chance = np.random.default_rng(SEED)
         while waiting := source.index.unembedded(1000):
@@ -176,7 +189,7 @@ def scale(folder: Path, passages: int) -> dict[str, object]:
             "passages": stats.passages,
             "files": stats.files,
             "bytes": stats.bytes,
-            "read_passages_per_s": round(stats.passages / reading),
+            "read_passages_per_s": round(stats.passages / reading) if is_new else 0,
             "query_p50_ms": round(times[len(times) // 2] * 1000, 1),
             "query_p95_ms": round(times[len(times) * 95 // 100] * 1000, 1),
             "query_cpu_p50_ms": round(busy[len(busy) // 2] * 1000, 1),
@@ -193,10 +206,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--index", metavar="FILE")
     parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("--keep", metavar="PLACE")
     asked = parser.parse_args()
-    result = (
-        found(asked.folder, asked.index) if asked.what == "found" else scale(asked.folder, asked.passages)
-    )
+    if asked.what == "found":
+        result = found(asked.folder, asked.index)
+    else:
+        result = scale(asked.folder, asked.passages, asked.keep)
     print(json.dumps(result, indent=2))
 
 
