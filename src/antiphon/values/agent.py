@@ -238,7 +238,7 @@ class RequestOptions(CheckedWhenMade, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         # A text is no type here, whoever wrote it: nothing that comes as data is evaluated.
         if self.output is not None and not isinstance(self.output, (dict, list, str, bool, int, float)):
-            from antiphon.schema.output_type import answer_of
+            from antiphon.values.schema.output_type import answer_of
 
             found = answer_of(self.output)
             force_setattr(self, "output", None if found is None else found.schema)

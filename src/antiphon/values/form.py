@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from antiphon.schema.arguments import ArgumentsRejected, BrokenJson, parse_quoted
-from antiphon.schema.declared import Fault, JsonSchema
 from antiphon.values.fields import shown
+from antiphon.values.schema.arguments import ArgumentsRejected, BrokenJson, parse_quoted
+from antiphon.values.schema.declared import Fault, JsonSchema
 
 RESULT_AND_REASON = "the call of an outside tool has a result, or a reason why it failed, not both"
 MOST_OPTIONS = 100

@@ -1,6 +1,6 @@
 """Schemas, arguments as models write them, reasoning tags.
 
-One test per case; tests/unit/schema goes into depth.
+One test per case; tests/unit/values/schema goes into depth.
 """
 
 import enum
@@ -12,9 +12,9 @@ import pytest
 from antiphon import Agent, tool
 from antiphon.models.openai.tags import TagDivider, strip_reasoning
 from antiphon.models.script import Script
-from antiphon.schema.arguments import Invalid, Repaired
 from antiphon.values.message import ToolCall
 from antiphon.values.model import Reply
+from antiphon.values.schema.arguments import Invalid, Repaired
 from tests.transcript import recorded, results_shown
 
 

@@ -21,9 +21,9 @@ import pytest
 from msgspec import Meta
 
 from antiphon.errors import ToolDefinitionError, ToolError
-from antiphon.schema.arguments import Invalid
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import Tool, ToolContext, as_tool, result_of, tool, tool_from
 
 CTX = ToolContext("run", "1/1.c0", "writer", "key")

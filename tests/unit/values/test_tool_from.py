@@ -8,7 +8,7 @@ import pytest
 from antiphon import Agent, run
 from antiphon.errors import ToolDefinitionError
 from antiphon.models.script import Script, call
-from antiphon.schema.arguments import Invalid
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import ToolContext, tool_from
 
 SCHEMA: dict[str, Any] = {

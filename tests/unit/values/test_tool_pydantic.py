@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.schema.arguments import Invalid
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import ToolContext, as_tool, result_of
 
 pydantic = pytest.importorskip("pydantic", reason="pydantic is for users who have it; it is not installed")

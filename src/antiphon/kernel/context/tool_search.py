@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from antiphon.schema.arguments import Invalid
 from antiphon.values.message import ToolCall
 from antiphon.values.model import ToolSpec
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import Tool, tool_from
 
 SEARCH_TOOLS, CALL_TOOL = "search_tools", "call_tool"

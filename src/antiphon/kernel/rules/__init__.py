@@ -1,5 +1,5 @@
 """What happens next: `step` and the rules it calls. Pure, and the heart: start with `step.py`.
 
 Rules read the folded state and emit events; they change nothing themselves. May import: `kernel.facts`,
-`kernel.context`, `values`, `schema`, `errors`. Never: `kernel.run`, clocks, I/O, randomness.
+`kernel.context`, `values`, `errors`. Never: `kernel.run`, clocks, I/O, randomness.
 """

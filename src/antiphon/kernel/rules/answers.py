@@ -6,8 +6,8 @@ from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import VERDICTS, ApprovalEffect, HumanInput, LimitEffect, QuestionEffect
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.team.compiled import CompiledTeam, at_work
-from antiphon.schema.arguments import Invalid
 from antiphon.values.form import RESULT_AND_REASON, fitted
+from antiphon.values.schema.arguments import Invalid
 
 
 def deadline_of(run: RunState, activation: Activation, asked: float | None = None) -> float | None:

@@ -40,8 +40,6 @@ from antiphon.kernel.rules.answers import deadline_of
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.kernel.rules.user.conversations import conversation_at_work, history_refused
-from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
-from antiphon.schema.standins import from_json, to_json
 from antiphon.values.agent import ALL
 from antiphon.values.codec import encode_value
 from antiphon.values.form import wrong_form
@@ -49,6 +47,8 @@ from antiphon.values.limits import UNLIMITED, Limits, tightest
 from antiphon.values.message import USER, Message, ToolCall
 from antiphon.values.model import ToolSpec
 from antiphon.values.result import Outcome
+from antiphon.values.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
+from antiphon.values.schema.standins import from_json, to_json
 
 BuiltinRule = Callable[[Emit, RunState, CompiledTeam, CompiledAgent | None, Activation, ToolCall, str], None]
 

@@ -27,7 +27,6 @@ from antiphon.kernel.rules.builtins import BUILTINS, ask_user, call_detail, cann
 from antiphon.kernel.rules.found_tools import in_turn, meant_call, meant_tool, no_such_tool, with_arguments
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
-from antiphon.schema.arguments import Invalid, Repaired, is_json
 from antiphon.values.codec import clean_text, encode_value, text_of
 from antiphon.values.fields import shown
 from antiphon.values.form import wrong_form
@@ -43,6 +42,7 @@ from antiphon.values.policy import (
     rule_for,
     strictest,
 )
+from antiphon.values.schema.arguments import Invalid, Repaired, is_json
 from antiphon.values.tool import Tool
 from antiphon.values.tool.tool import OutsideCall
 

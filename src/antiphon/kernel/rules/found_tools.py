@@ -9,8 +9,8 @@ from antiphon.kernel.facts.agent_call import CALL_AGENT
 from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ToolEffect
 from antiphon.kernel.rules.builtins import BUILTINS
 from antiphon.kernel.rules.team.compiled import CompiledAgent
-from antiphon.schema.arguments import Invalid
 from antiphon.values.message import ToolCall
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import Tool
 
 

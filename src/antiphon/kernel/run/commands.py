@@ -28,7 +28,6 @@ from antiphon.kernel.facts.fold.transcript_edits import check_history
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
 from antiphon.kernel.rules.team.compiled import CompiledTeam
-from antiphon.schema.arguments import Invalid
 from antiphon.values.agent import Agent, RequestOptions
 from antiphon.values.codec import clean_fields, clean_text, encode_shallow
 from antiphon.values.fields import fit, unchecked
@@ -37,6 +36,7 @@ from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Grant
 from antiphon.values.result import Outcome
+from antiphon.values.schema.arguments import Invalid
 
 COMMANDS_PER_YIELD = 64
 """Commands that are taken in before others have the loop."""

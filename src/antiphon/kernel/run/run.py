@@ -50,7 +50,6 @@ from antiphon.kernel.run.requests import ended_requests, messages_of
 from antiphon.kernel.run.rows import read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED, next_due, rests
-from antiphon.schema.arguments import Invalid
 from antiphon.values.agent import AnyAgent, RequestOptions, agents_of
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
@@ -58,6 +57,7 @@ from antiphon.values.message import USER, Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Usage
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo, Outcome, Result
+from antiphon.values.schema.arguments import Invalid
 
 _KEPT_AS = "_antiphon_runs"
 InputHandler = Callable[[Message], Awaitable[Any]]

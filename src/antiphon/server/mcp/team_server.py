@@ -39,7 +39,6 @@ from antiphon import __version__
 from antiphon.errors import AnsweredAlready, AntiphonError, JournalError, UserError
 from antiphon.host import Host
 from antiphon.host.summaries import is_closed, state_word
-from antiphon.schema.declared import JsonSchema
 from antiphon.server.mcp.following import (
     FIRST,
     RequestWatch,
@@ -52,6 +51,7 @@ from antiphon.server.mcp.forms import DECLINED, form_of, word_of
 from antiphon.server.mcp.runs import AT_WORK, CallerRuns
 from antiphon.server.mcp.shown import ASK, GET_RUN, LIST_RUNS, plain, refused, result_of, tools_of
 from antiphon.values.limits import DEFAULTS, Limits
+from antiphon.values.schema.declared import JsonSchema
 from antiphon.view import OpenQuestion, RunConnection
 
 Context = ServerRequestContext[Any, Any]

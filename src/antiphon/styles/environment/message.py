@@ -17,8 +17,6 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import UserError
-from antiphon.schema.fitted import fitted
-from antiphon.schema.standins import convert, to_json
 from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_ALL,
     USER_REQUIREMENT,
@@ -28,6 +26,8 @@ from antiphon.styles.environment.topic import (
 from antiphon.values.codec import clean_text
 from antiphon.values.message import Message as KernelMessage
 from antiphon.values.message import new_id
+from antiphon.values.schema.fitted import fitted
+from antiphon.values.schema.standins import convert, to_json
 
 
 class Message:

@@ -2,7 +2,7 @@
 
 `servers.py` says what a server is, `config.py` reads which ones there are, `toolset.py` makes a toolset of
 one. `session.py` is a connection, over `child.py` or `remote.py`; `offers.py` makes tools of definitions. May
-import: `values`, `config`, `schema`, `errors`. The SDK takes a second to import, so only what connects does.
+import: `values`, `config`, `errors`. The SDK takes a second to import, so only what connects does.
 """
 
 from antiphon.tools.mcp.config import McpConfigError, configured_servers, read_servers

@@ -17,9 +17,8 @@ from antiphon.tools.mcp.servers import McpServer
 from antiphon.values.codec import clean_text
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.secret import shown
-from antiphon.values.tool import Effect, Tool, ToolContext, tool_from
+from antiphon.values.tool import MAX_TITLE, Effect, Tool, ToolContext, tool_from
 from antiphon.values.tool.offer import ToolKind
-from antiphon.values.tool.tool import MAX_TITLE
 
 MAX_DESCRIPTION = 8_192
 """Characters of a description that a model is shown; a server that says more is cut."""

@@ -2,7 +2,7 @@
 
 Here is how one is made: of a function, whose signature says what it takes, or of a JSON Schema that says it.
 `tool.py` holds what a tool is, what it may know of its call, and what becomes of what it returns. May import:
-`errors`, `schema` and the rest of `values`; nothing that knows a run.
+`errors` and the rest of `values`; nothing that knows a run.
 """
 
 from __future__ import annotations
@@ -20,19 +20,17 @@ from typing import Any, Protocol, TypedDict, Unpack, cast, overload
 import msgspec
 
 from antiphon.errors import ToolDefinitionError, UserError
-from antiphon.schema.arguments import ArgumentParser
-from antiphon.schema.shape import Shape
-from antiphon.schema.standins import from_json, to_json
 from antiphon.values.fields import fit, shown
 from antiphon.values.generic import Given, Returned
 from antiphon.values.message import LABEL, MAX_LABELS, labels_fit
 from antiphon.values.model import Example, ToolSpec
 from antiphon.values.policy import SubjectsOf
 from antiphon.values.progress import FileDiff, FileLocation
+from antiphon.values.schema.arguments import ArgumentParser
+from antiphon.values.schema.shape import Shape
+from antiphon.values.schema.standins import from_json, to_json
 from antiphon.values.tool.offer import Effect, ToolKind
 from antiphon.values.tool.tool import (
-    MAX_CAUTION,
-    MAX_TITLE,
     Dependency,
     Done,
     EarlierCall,
@@ -64,6 +62,8 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_TITLE, MAX_CAUTION = 200, 500
+"""Characters of a title, and of a caution."""
 _CACHED = "__antiphon_tool__"
 _UNBOUND = frozenset({"reconcile", "examples", "isolated", "kind", "title", "caution", "subjects"})
 
@@ -142,11 +142,11 @@ def tool_from(
     """A tool whose arguments a JSON Schema describes, as those of a server or of another language.
 
     parameters: of type object. Models are shown it as it is, and all of it is checked: see
-    `antiphon.schema.declared` for what is refused. call: takes the arguments as one dict, of JSON's own
-    types, after a first parameter `ctx` if it has one; may be async. None: an outside tool, whose calls are
-    questions to whoever runs the request; the answer is the result. result: of such a tool, the JSON Schema
-    that the answer must fit. contract: as of `tool`; `effect` of an outside tool is `read` unless given,
-    since nothing is done before somebody answers. Raises ToolDefinitionError.
+    `antiphon.values.schema.declared` for what is refused. call: takes the arguments as one dict, of JSON's
+    own types, after a first parameter `ctx` if it has one; may be async. None: an outside tool, whose calls
+    are questions to whoever runs the request; the answer is the result. result: of such a tool, the JSON
+    Schema that the answer must fit. contract: as of `tool`; `effect` of an outside tool is `read` unless
+    given, since nothing is done before somebody answers. Raises ToolDefinitionError.
     """
     if call is None:
         call = _outside(name, result, contract)
@@ -161,7 +161,7 @@ def tool_from(
     checked = _checked(name, dict(contract))
     if checked.get("raw"):
         raise ToolDefinitionError(f"{name}: a raw tool takes a text as it is, and has no schema")
-    from antiphon.schema.signature import shape_of_schema
+    from antiphon.values.schema.signature import shape_of_schema
 
     shape = shape_of_schema(parameters, call, name)
     described = _option("description", description, str)
@@ -216,7 +216,7 @@ def _made(
     description = _option("description", description, str | None)
     _check_routine(function, name)
     # Reading signatures takes eight modules, of which an agent without tools needs none.
-    from antiphon.schema.signature import shape_of
+    from antiphon.values.schema.signature import shape_of
 
     checked = _checked(name, contract)
     shape = shape_of(function, name, ToolContext)

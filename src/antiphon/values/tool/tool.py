@@ -18,9 +18,6 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import ToolError
-from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
-from antiphon.schema.shape import Shape
-from antiphon.schema.standins import to_json
 from antiphon.values.actions import Operation, Operations
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, shown
@@ -29,6 +26,15 @@ from antiphon.values.message import LABEL, MAX_LABELS, Attachment, ToolResult, l
 from antiphon.values.model import Example, ToolSpec
 from antiphon.values.policy import CallSubject, SubjectsOf, subjects_of
 from antiphon.values.progress import FileDiff, FileLocation, ReportProgress
+from antiphon.values.schema.arguments import (
+    ArgumentParser,
+    ArgumentsRejected,
+    Invalid,
+    Repaired,
+    check_length,
+)  # fmt: skip
+from antiphon.values.schema.shape import Shape
+from antiphon.values.schema.standins import to_json
 from antiphon.values.tool.offer import Effect, ToolKind
 
 Reconcile = Callable[..., Any] | Literal["resume"]
@@ -37,8 +43,6 @@ MAX_CHANGES = 10_000
 """Files that the result of a call says it changed."""
 MAX_FILES, MAX_FILE_DATA = 100, 48 * 2**20
 """Files that a call may attach, and the characters of base64 that these have together."""
-MAX_TITLE, MAX_CAUTION = 200, 500
-"""Characters of a title, and of a caution."""
 
 
 class Presentation(Struct, frozen=True):
@@ -389,11 +393,7 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
                 return functools.partial(function, ctx, *msgspec.structs.astuple(given))
             return functools.partial(function, *msgspec.structs.astuple(given))
         if shape.whole:
-            return (
-                functools.partial(function, ctx, given)
-                if shape.context
-                else functools.partial(function, given)
-            )
+            return functools.partial(function, *((ctx, given) if shape.context else (given,)))
         named = msgspec.structs.asdict(given)
         if shape.sparse:
             named = {name: value for name, value in named.items() if value is not msgspec.UNSET}

@@ -9,9 +9,9 @@ from antiphon import Agent, Hooks, Limits, Record, ToolCall, UserError, open_run
 from antiphon.errors import DuplicateName, UnknownName
 from antiphon.kernel.facts.fold import calls as fold_calls
 from antiphon.models.script import Script, call, finish
-from antiphon.schema.arguments import MAX_CHARACTERS
 from antiphon.styles.delegation import trace
 from antiphon.values.actions import ActionContext
+from antiphon.values.schema.arguments import MAX_CHARACTERS
 from tests.transcript import Gate, effects, line, lines, recorded, results_shown, sent, shown
 
 A, B = Agent("a", "You lead."), Agent("b", "You write.")

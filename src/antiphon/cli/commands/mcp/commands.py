@@ -19,13 +19,13 @@ from antiphon.cli.target import own_servers
 from antiphon.config.dotenv import environment
 from antiphon.config.yaml import meant
 from antiphon.errors import ToolError, UnknownName, UserError
-from antiphon.schema.arguments import Invalid
 from antiphon.tools.mcp import McpServer
 from antiphon.tools.mcp.config import PROJECT_FILE, USER_FILE, user_folder
 from antiphon.tools.mcp.offers import tool_name
 from antiphon.tools.mcp.visit import changed, look, visited
 from antiphon.values.codec import text_of
 from antiphon.values.message import ToolResult
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.secret import is_secret_name
 from antiphon.values.tool import Tool, ToolContext
 from antiphon.values.tool.tool import result_of

@@ -18,12 +18,12 @@ from antiphon.kernel.facts.toolsets import OfferedToolset
 from antiphon.kernel.rules.builtins import BUILTINS, call_spec
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.rules.team.manifest import declared
-from antiphon.schema.output_type import DeclaredOutput, answer_of
 from antiphon.values.agent import ALL, Agent, RequestOptions, own_tools
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import ToolSpec
 from antiphon.values.policy import Policy
+from antiphon.values.schema.output_type import DeclaredOutput, answer_of
 from antiphon.values.tool import Tool
 from antiphon.values.tool.offered import tool_of
 from antiphon.values.tool.toolset import Toolset

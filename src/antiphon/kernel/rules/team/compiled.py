@@ -16,10 +16,10 @@ from antiphon.kernel.facts.events import CallEffect, ModelEffect
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.toolsets import OfferedToolset
-from antiphon.schema.output_type import OutputSchema
 from antiphon.values.agent import Agent, RetryPolicy
 from antiphon.values.model import Example, Model, Usage
 from antiphon.values.policy import Policy
+from antiphon.values.schema.output_type import OutputSchema
 from antiphon.values.tool import Tool
 from antiphon.values.tool.toolset import Toolset
 

@@ -16,9 +16,9 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import hooks
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
-from antiphon.schema.arguments import Invalid
 from antiphon.values.hooks import DirectResult, PlannedCall
 from antiphon.values.message import ToolCall
+from antiphon.values.schema.arguments import Invalid
 
 
 def of_person(

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from antiphon.schema.fitted import fitted
-from antiphon.schema.standins import convert
 from antiphon.styles.environment.message import Message, from_kernel
 from antiphon.styles.environment.roles.rc import RoleReactMode
 from antiphon.styles.environment.roles.setup import RoleSetup
 from antiphon.values.actions import ActionContext
 from antiphon.values.message import Message as KernelMessage
+from antiphon.values.schema.fitted import fitted
+from antiphon.values.schema.standins import convert
 
 MEMORY = "memory"
 _NOT_JSON = object()

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeGuard
 
 from antiphon import Tool, tool
 from antiphon.errors import ToolDefinitionError
-from antiphon.schema.docstring import documented
+from antiphon.values.schema.docstring import documented
 from antiphon.values.tool import tool_from
 
 

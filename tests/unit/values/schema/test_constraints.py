@@ -18,7 +18,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from antiphon.errors import ToolDefinitionError
-from antiphon.schema.arguments import Invalid
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import Tool, as_tool
 
 pydantic = pytest.importorskip("pydantic", reason="its idiom is tested with it")

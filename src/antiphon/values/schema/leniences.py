@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from antiphon.schema.constraints import limits_check
-from antiphon.schema.standins import kind_of
+from antiphon.values.schema.constraints import limits_check
+from antiphon.values.schema.standins import kind_of
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,255})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Optional, TypedDict, Union
 import pytest
 from msgspec import Meta, Struct
 
-from antiphon.schema.arguments import Invalid
 from antiphon.values.model import ToolSpec
+from antiphon.values.schema.arguments import Invalid
 from antiphon.values.tool import Tool, ToolContext, as_tool
 
 CTX = ToolContext("run", "1/1.c0", "writer", "key")

@@ -20,10 +20,10 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from antiphon.schema.constraints import limits_check
-from antiphon.schema.leniences import Leniences, identity
-from antiphon.schema.plain_check import plain_check
-from antiphon.schema.standins import Hook, StandIn, kind_of
+from antiphon.values.schema.constraints import limits_check
+from antiphon.values.schema.leniences import Leniences, identity
+from antiphon.values.schema.plain_check import plain_check
+from antiphon.values.schema.standins import Hook, StandIn, kind_of
 
 SIZE = 256 * 1024
 """Bytes of a schema, as JSON."""

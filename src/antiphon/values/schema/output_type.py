@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import UserError
-from antiphon.schema.arguments import parse_quoted, said_by
-from antiphon.schema.declared import JsonSchema
-from antiphon.schema.fitted import fitted
-from antiphon.schema.json_schema import schema_of
-from antiphon.schema.leniences import Leniences
-from antiphon.schema.standins import convert
+from antiphon.values.schema.arguments import parse_quoted, said_by
+from antiphon.values.schema.declared import JsonSchema
+from antiphon.values.schema.fitted import fitted
+from antiphon.values.schema.json_schema import schema_of
+from antiphon.values.schema.leniences import Leniences
+from antiphon.values.schema.standins import convert
 
 _FENCED = re.compile(r"\s*```[A-Za-z]*\n(.*)\n```\s*", re.DOTALL)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.schema.standins import StandIn, enumeration, pydantic_model
+from antiphon.values.schema.standins import StandIn, enumeration, pydantic_model
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:

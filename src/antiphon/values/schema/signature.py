@@ -20,14 +20,14 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import ToolDefinitionError
-from antiphon.schema.constraints import field_info, stated
-from antiphon.schema.declared import declared_arguments
-from antiphon.schema.docstring import documented
-from antiphon.schema.fitted import fitted, holds_sets, nullable
-from antiphon.schema.json_schema import schemas_of
-from antiphon.schema.shape import Shape
-from antiphon.schema.standins import SCALARS, enumeration, from_json, written_default
-from antiphon.schema.structured import is_annotated, is_union, unwrapped
+from antiphon.values.schema.constraints import field_info, stated
+from antiphon.values.schema.declared import declared_arguments
+from antiphon.values.schema.docstring import documented
+from antiphon.values.schema.fitted import fitted, holds_sets, nullable
+from antiphon.values.schema.json_schema import schemas_of
+from antiphon.values.schema.shape import Shape
+from antiphon.values.schema.standins import SCALARS, enumeration, from_json, written_default
+from antiphon.values.schema.structured import is_annotated, is_union, unwrapped
 
 
 def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:

@@ -23,9 +23,9 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import Struct
 
-from antiphon.schema.canonical import writer
-from antiphon.schema.leniences import Leniences
-from antiphon.schema.standins import StandIn, in_one_place, kind_of
+from antiphon.values.schema.canonical import writer
+from antiphon.values.schema.leniences import Leniences
+from antiphon.values.schema.standins import StandIn, in_one_place, kind_of
 
 MAX_CHARACTERS = 1_048_576
 """The longest argument text that is read at all."""

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from antiphon.schema.declared import JsonSchema
+from antiphon.values.schema.declared import JsonSchema
 from antiphon.values.tool import tool_from
 
 NAMES = st.sampled_from(["a", "b", "page-size", "class", "self", "ctx", "é"])

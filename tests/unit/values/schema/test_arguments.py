@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.schema.arguments import (
+from antiphon.values.schema.arguments import (
     MAX_CHARACTERS,
     MAX_DEPTH,
     MAX_DIGITS,

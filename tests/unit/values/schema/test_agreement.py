@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 from antiphon.errors import ToolDefinitionError
-from antiphon.schema.fitted import fitted
-from antiphon.schema.standins import StandIn
-from tests.unit.schema.annotations import annotation, value_for
-from tests.unit.schema.checker import is_of, valid
-from tests.unit.schema.fuzz import tool_of
+from antiphon.values.schema.fitted import fitted
+from antiphon.values.schema.standins import StandIn
+from tests.unit.values.schema.annotations import annotation, value_for
+from tests.unit.values.schema.checker import is_of, valid
+from tests.unit.values.schema.fuzz import tool_of
 
 WORDS = {True: ("true", "1"), False: ("false", "0")}
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -193,7 +193,7 @@ def test_schema_and_validator_agree_on_many_annotations() -> None:
 )
 def test_no_annotation_ends_the_process(seed: int, annotations: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.unit.schema.fuzz", str(seed), str(annotations)],
+        [sys.executable, "-m", "tests.unit.values.schema.fuzz", str(seed), str(annotations)],
         capture_output=True,
         text=True,
         timeout=600,

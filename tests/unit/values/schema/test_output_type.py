@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from antiphon.errors import UserError
-from antiphon.schema.output_type import OutputSchema, answer_of
+from antiphon.values.schema.output_type import OutputSchema, answer_of
 
 Sku = Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}-[0-9]+$")]
 

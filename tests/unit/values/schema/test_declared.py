@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.schema.declared import JsonSchema
+from antiphon.values.schema.declared import JsonSchema
 
 TREE = {
     "$ref": "#/$defs/node",

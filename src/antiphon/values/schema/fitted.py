@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from antiphon.schema.constraints import LENGTHS, NUMERIC, limits_check, stated
-from antiphon.schema.standins import (
+from antiphon.values.schema.constraints import LENGTHS, NUMERIC, limits_check, stated
+from antiphon.values.schema.standins import (
     SCALARS,
     EnumValues,
     FieldwiseObject,
@@ -33,7 +33,7 @@ from antiphon.schema.standins import (
     pydantic_dataclass,
     pydantic_model,
 )
-from antiphon.schema.structured import (
+from antiphon.values.schema.structured import (
     annotations_of,
     fields_of,
     is_annotated,

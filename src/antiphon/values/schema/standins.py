@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from antiphon.schema.constraints import limits_in_schema
-from antiphon.schema.structured import ClassField
+from antiphon.values.schema.constraints import limits_in_schema
+from antiphon.values.schema.structured import ClassField
 
 SCALARS = (str, int, float, bool, type(None))
 INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"

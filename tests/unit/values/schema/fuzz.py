@@ -1,6 +1,6 @@
 """Tools of random annotations, each given random arguments many times over.
 
-`python -m tests.unit.schema.fuzz SEED COUNT` prints how many could be made.
+`python -m tests.unit.values.schema.fuzz SEED COUNT` prints how many could be made.
 
 Runs in a process of its own, because what it looks for ends the process.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from antiphon.errors import ToolDefinitionError
 from antiphon.values.tool import Tool, as_tool
-from tests.unit.schema.annotations import annotation, value_for
+from tests.unit.values.schema.annotations import annotation, value_for
 
 
 def tool_of(kind: Any) -> Tool:
