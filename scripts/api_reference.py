@@ -59,6 +59,7 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
             for each in ("", ".nodes", ".changes", ".connection", ".notebook", ".traces")
         ],
     ),
+    "assistant": ("An assistant for one folder.", ["antiphon.assistant"]),
     "host": ("Many runs of teams known by name.", ["antiphon.host"]),
     "server": (
         "A host over HTTP in a program of one's own.",

@@ -28,11 +28,11 @@ PRIVATE_WORDS = {
 }  # fmt: skip
 # Names that a design document prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
-# Where tasks may be born, beside the runtime. The suite of journals races owners against waiters. The
-# environment's subscriptions wait for many of the user's own triggers at once, outside any run. A host has a
-# task for each run and what that waits for, a server for itself, each request and each run it follows. A
-# federation asks its sources side by side. A provider of tools, a connection, an editor have one.
+# Where tasks are born beside the runtime: a suite's racers, an environment's triggers, a host's runs and what
+# they wait for, a server with its requests and followed runs, a federation's sources, the assistant's
+# delegates, and one for each provider, connection and editor.
 TASK_MAKERS = (
+    "src/antiphon/assistant/delegates.py",
     "src/antiphon/cli/screen/editor.py",
     "src/antiphon/host/host",
     "src/antiphon/server/serve.py",
