@@ -56,3 +56,12 @@ def surroundings(folder: Path) -> str:
     """Where the assistant works, in one line."""
     kind = "a git repository" if (folder / ".git").exists() else "a folder"
     return f"You work in {folder}, {kind}, on {platform.system()}."
+
+
+OF_MODES = {
+    "plan": "The mode is plan: read, work out what to do, and say it as steps. Nothing can be changed now.",
+}
+"""What the assistant is told of a mode."""
+GUIDANCE = (
+    "# Guidance\nWhat your user and the project want of agents; what stands later goes before the rest."
+)

@@ -17,4 +17,4 @@ def lines(*replies: Any) -> Script:
 
 def ask(place: Path, script: Script, text: str = "go", **options: Any) -> Result:
     """Ask it in a folder; the result."""
-    return run_sync(coder(place, model=script, env={}), text, **options)
+    return run_sync(coder(place, model=script), text, **options)

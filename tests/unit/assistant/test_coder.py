@@ -77,7 +77,7 @@ def test_it_edits_what_it_has_read(place: Path) -> None:
 
 def test_it_remembers_what_was_said(place: Path) -> None:
     async def talked(script: Script) -> None:
-        async with open_run([coder(place, model=script, env={})]) as opened:
+        async with open_run([coder(place, model=script)]) as opened:
             for said in ("one", "two"):
                 await opened.result(await opened.post("coder", said))
 
@@ -94,7 +94,7 @@ def step(text: str, status: str = "todo") -> dict[str, str]:
 
 
 async def data_after(place: Path, script: Script) -> dict[str, Any]:
-    async with open_run([coder(place, model=script, env={})]) as opened:
+    async with open_run([coder(place, model=script)]) as opened:
         await opened.result(await opened.post("coder", "go"))
         tree = RunTree.of(await opened.records())
         return dict(tree.user.data)
@@ -132,7 +132,7 @@ def test_it_asks_its_user_with_options(place: Path) -> None:
         asked.append(message)
         return "tea"
 
-    team = coder(place, model=script, env={})
+    team = coder(place, model=script)
     assert asyncio.run(run(team, "go", on_input=answer)).output == "Tea it is."
     assert asked[0].content == "Which?"
     assert results_shown(script.requests[1]) == ["tea"]
