@@ -37,6 +37,7 @@ export interface Attachment {
   data?: string;
   url?: string;
   name?: string;
+  shown?: boolean;
 }
 
 /** One entry of a conversation as a model is shown it. role `tool` answers the call `call_id` of tool `name`; `ref` is the handle of its output. `opaque` is a provider's own data on an assistant message (signed reasoning, for one), sent back to that provider untouched. given: the calls came with a message; no model made them. */
