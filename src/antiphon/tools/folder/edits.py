@@ -38,8 +38,6 @@ MAX_DIFF = 30_000
 """Characters of a file that watchers are shown whole, before and after."""
 
 
-NEW_MODE = 0o644
-"""What is kept as the mode of a file that is made."""
 MAX_PLANS = 5
 """How often one call is planned anew."""
 DOUBTFUL = (
@@ -298,7 +296,7 @@ def _recorded(ctx: ToolContext, plan: Callable[[], PlannedChange], *, doubtful: 
 def _change(root: Root, name: str, found: FoundFile | None, after: bytes | None) -> FileChange:
     """What a call is about to make of a file; its mode stays."""
     before = None if found is None else FileState.of(found.data, stat.S_IMODE(found.status.st_mode))
-    mode = NEW_MODE if before is None else before.mode
+    mode = writing.new_mode() if before is None else before.mode
     return FileChange(str(root.path), name, before, None if after is None else FileState.of(after, mode))
 
 
