@@ -17,8 +17,11 @@ from antiphon.models.script import Script, call
 from antiphon.testing.crash import Scenario, enumerate_crashes
 from antiphon.testing.world import World
 from antiphon.tools import edit_tools, folder_tools
-from antiphon.tools.shell import commands, shell_tools
+from antiphon.tools.shell import Workspace, changes, commands, shell_tools
 from antiphon.tools.shell.keeping import place
+from antiphon.values.message import FileChange, FileState
+from antiphon.view import connect
+from tests.unit.tools.shell.running import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills a process that it has forked")
 
@@ -34,6 +37,7 @@ PHASES = {
         "output_of",
         "is_kept",
     ),
+    changes: ("_rows", "_from_git", "_state"),
     place: ("write", "read", "begin"),
 }
 """What of a command is done in the agent's process; it is killed before each."""
@@ -52,12 +56,14 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def play(folder: Path, journal: str, run_id: str | None = None) -> dict[str, tuple[str, str]]:
+def play(
+    folder: Path, journal: str, run_id: str | None = None, lines: list[Any] = LINES
+) -> dict[str, tuple[str, str]]:
     """The run, from its beginning or from where it was killed; how its calls of tools ended."""
 
     async def scene() -> dict[str, tuple[str, str]]:
         agent = Agent("a", tools=[*folder_tools(folder), *edit_tools(folder), *shell_tools(folder)])
-        model = Script(LINES, by="turn")
+        model = Script(lines, by="turn")
         async with open_run([agent], journal=journal, model=model, run_id=run_id) as run:
             if run_id is None:
                 (folder.parent / "run").write_text(run.run_id)
@@ -71,6 +77,16 @@ def play(folder: Path, journal: str, run_id: str | None = None) -> dict[str, tup
                 if item.seq == run.seq:
                     return found
         raise AssertionError("the run ended")
+
+    return asyncio.run(scene())
+
+
+def changed(journal: str, run_id: str) -> dict[str, tuple[FileChange, ...]]:
+    """By call, the files that it changed."""
+
+    async def scene() -> dict[str, tuple[FileChange, ...]]:
+        async with connect(journal, run_id) as run:
+            return (await run.tree()).files
 
     return asyncio.run(scene())
 
@@ -125,6 +141,11 @@ def killed_in(tmp_path: Path, points: range) -> bool:
         )
         assert told["1/1.c1"][1] == "exit code 0\ntwo\n", f"killed before phase {point}: {ends}"
         assert told["1/2.c2"][1] == "exit code 7", f"killed before phase {point}: {ends}"
+        files = changed(journal, (here / "run").read_text())
+        log = FileState.of(b"one\ntwo\n")
+        (first,), (second,) = files["1/1.c1"], files["1/2.c1"]
+        assert (first.path, first.before, first.after) == ("log", None, log), f"killed before phase {point}"
+        assert (second.path, second.before, second.after) == ("log", log, FileState.of(b"one\ntwo\nthree\n"))
         shutil.rmtree(here)
     return True
 
@@ -139,6 +160,34 @@ def test_killed_while_a_command_runs(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_killed_in_every_phase_of_every_command(tmp_path: Path) -> None:
     assert not killed_in(tmp_path, range(1, 500))
+
+
+@pytest.mark.slow
+def test_what_a_command_changed_is_known_to_who_comes_later(tmp_path: Path) -> None:
+    """As it was when the command ended, also if somebody has changed it since."""
+    folder, journal = tmp_path / "files", f"sqlite:///{tmp_path / 'runs.db'}"
+    folder.mkdir()
+    (folder / "old").write_text("old\n")
+    lines = [
+        call("shell", command="echo one > made; sleep 0.5; echo two >> made; sed -i s/old/new/ old"),
+        "end",
+    ]
+    child = os.fork()
+    if child == 0:
+        play(folder, journal, lines=lines)
+        os._exit(0)
+    until(lambda: (folder / "made").exists())
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    until(lambda: any(place.read(each, "ended") is not None for each in Workspace(folder).places()))
+    (folder / "made").write_text("mine\n")
+    run_id = (tmp_path / "run").read_text()
+    assert play(folder, journal, run_id, lines)["1/1.c1"] == ("completed", "exit code 0")
+    here = str(folder)
+    assert changed(journal, run_id)["1/1.c1"] == (
+        FileChange(here, "made", None, FileState.of(b"one\ntwo\n")),
+        FileChange(here, "old", FileState.of(b"old\n"), FileState.of(b"new\n")),
+    )
 
 
 def team(world: World) -> list[Agent]:

@@ -64,10 +64,11 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FileState(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
-    """A regular file at one time."""
+    """A file at one time."""
 
     version: str
-    """32 hex characters of BLAKE2b over its bytes."""
+    """32 hex characters of BLAKE2b over its bytes; where these are not kept, perhaps over what else is known
+    of it, such as its size and time of change."""
     mode: int = 0o644
     """Its permission bits."""
     text: str = ""
@@ -75,7 +76,7 @@ class FileState(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
     data: str = ""
     """What it holds otherwise, in base64."""
     kept: bool = True
-    """False: it is larger than 1 MiB, and what it holds is not on record."""
+    """False: what it holds is not on record, for it is large, looks like a secret, or is a link."""
 
     @classmethod
     def of(cls, data: bytes, mode: int = 0o644) -> FileState:

@@ -30,6 +30,7 @@ STARTERS = {
     "tools/shell/commands.py": "starts a keeper, which outlives this process on purpose",
     "tools/shell/keeping/keeper.py": "starts the command, and ends it with all that it started",
     "tools/shell/keeping/processes.py": "asks `ps` on macOS",
+    "tools/shell/changes.py": "asks `git cat-file`, with a timeout",
     "tools/shell/confinement.py": "tries whether `bwrap` works, with a timeout",
     "tools/shell/workspace.py": "asks git where its hooks are, with a timeout",
     "testing/crash.py": "forks the tests' own processes",

@@ -52,6 +52,12 @@ _KNOWN = _any_of([*_KNOWN_TEXT.split(), *_EXAMPLES])
 """Hidden files and folders that are part of a project."""
 
 
+PATTERNS = {
+    "shown": [*_KNOWN_TEXT.split(), *sorted(_EXAMPLES)], "secret": _SECRET_TEXT.split(),
+    "spared": sorted(_EXAMPLES), "passed": sorted(SKIPPED),
+}  # fmt: skip
+"""The same for who has neither this module nor `fnmatch`: hidden names that are shown, those that look like a
+secret, those that are none all the same, folders that are passed by. Stars alone stand for other letters."""
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, halves of surrogate pairs (no text), and what turns round the letters behind it."""
 

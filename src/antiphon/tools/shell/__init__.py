@@ -2,7 +2,8 @@
 
 `words.py` and `hazards.py` say what a line starts, from its text alone; rules are compared with that.
 `tools.py` holds the tools, `workspace.py` where commands run and what they find there, `commands.py` how one
-is begun once and found again, `confinement.py` what holds them back, `keeping/` the process that keeps each.
+is begun once and found again, `confinement.py` what holds them back, `changes.py` what they changed,
+`keeping/` the process that keeps each.
 """
 
 from antiphon.tools.shell.tools import program_tools, shell_tools

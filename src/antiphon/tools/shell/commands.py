@@ -59,7 +59,7 @@ class CommandOutput(Struct, frozen=True):
     """`time`, `stopped` or `refused`, where it did not end by itself."""
     seconds: float = 0.0
     told: tuple[str, ...] = ()
-    """What was put back behind it."""
+    """What was put back behind it, or is to be known of it otherwise."""
 
 
 async def begin(

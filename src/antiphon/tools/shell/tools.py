@@ -3,18 +3,23 @@ jobs."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import signal
 import time
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from antiphon.errors import ConfigError, ToolError
 from antiphon.tools.shell import commands
+from antiphon.tools.shell.changes import changes_of
 from antiphon.tools.shell.commands import CommandOutput
 from antiphon.tools.shell.keeping import place
 from antiphon.tools.shell.words import covered, subject_of, subjects_of
 from antiphon.tools.shell.workspace import Workspace
+from antiphon.values.message import ToolResult
 from antiphon.values.tool import Tool, ToolContext, tool
 
 SECONDS = 120
@@ -64,13 +69,16 @@ def _shell(workspace: Workspace) -> Tool:
         description=described, requires_approval=workspace.confined.kind == "none",
         subjects={"command": subjects_of},
     )  # fmt: skip
-    async def shell(ctx: ToolContext, command: str, seconds: int = SECONDS, background: bool = False) -> str:
+    async def shell(
+        ctx: ToolContext, command: str, seconds: int = SECONDS, background: bool = False
+    ) -> ToolResult:
         """Run a line in bash.
 
         Args:
             command: the line, or several.
             seconds: when it is ended, with all that it started.
-            background: let it run on, as a server does; the job's name is given at once.
+            background: let it run on, as a server does; the job's name is given at once. What it changes
+                cannot be undone.
         """
         if not command.strip():
             raise ToolError("The command is empty")
@@ -93,13 +101,14 @@ def _run_program(workspace: Workspace, allow: tuple[str, ...]) -> Tool:
     )  # fmt: skip
     async def run_program(
         ctx: ToolContext, argv: list[str], seconds: int = SECONDS, background: bool = False
-    ) -> str:
+    ) -> ToolResult:
         """Run a program.
 
         Args:
             argv: the program and its arguments, each a text of its own.
             seconds: when it is ended, with all that it started.
-            background: let it run on, as a server does; the job's name is given at once.
+            background: let it run on, as a server does; the job's name is given at once. What it changes
+                cannot be undone.
         """
         if not argv or not argv[0]:
             raise ToolError("argv begins with the name of a program")
@@ -112,15 +121,22 @@ def _run_program(workspace: Workspace, allow: tuple[str, ...]) -> Tool:
 
 async def _run(
     workspace: Workspace, ctx: ToolContext, words: Sequence[str], seconds: int, background: bool
-) -> str:
+) -> ToolResult:
     if not 1 <= seconds <= MAX_SECONDS:
         raise ToolError(f"seconds is 1 to {MAX_SECONDS}; for what runs longer say background=true")
     limit = 0 if background else seconds
     folder = await commands.begin(workspace, ctx, words, limit, background=background)
     found = await commands.carry_out(folder, ctx, background=background)
     if background and found.code is None:
-        return f"job {_name(folder)} runs in the background; read_job shows what it writes, stop_job ends it"
-    return _shown(found, seconds)
+        name = _name(folder)
+        return ToolResult(
+            f"job {name} runs in the background; read_job shows what it writes, stop_job ends it"
+        )
+    if place.read(folder, "changed") is None:
+        return ToolResult(_shown(found, seconds))
+    # In a thread: it reads files, and may ask git.
+    changes, told = await asyncio.to_thread(changes_of, folder, workspace.folder)
+    return ToolResult(_shown(replace(found, told=found.told + told), seconds), changes=changes)
 
 
 def _jobs(workspace: Workspace) -> list[Tool]:
@@ -226,5 +242,5 @@ def _signal(number: int) -> str:
 
 
 def _caution(workspace: Workspace) -> str:
-    """What holds a command back, for whoever is asked whether it may run."""
-    return f"it is {workspace.confined}"
+    """What holds a command back, and what of it cannot be undone, for whoever is asked whether it may run."""
+    return f"it is {workspace.confined}{f'; {workspace.lost}' if workspace.lost else ''}"

@@ -3,6 +3,7 @@ kept.
 
     STATE/<folder>/home        HOME and TMPDIR of its commands
     STATE/<folder>/guard       what git runs there, while a command does
+    STATE/<folder>/copies      copies of files that git does not hold, and the last look at all of them
     STATE/<folder>/<command>   one command, see `keeping/place.py`
 
 STATE is `$ANTIPHON_HOME/commands`, or `antiphon/commands` in the user's folder for state. Commands do not
@@ -22,6 +23,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from antiphon.errors import ConfigError, ToolError
+from antiphon.tools.shell.changes import lost, scan_fields
 from antiphon.tools.shell.confinement import Confinement, confinement, in_bwrap, landlock_fields, readable
 from antiphon.tools.shell.keeping import place
 
@@ -29,7 +31,13 @@ MAX_COMMAND = 100_000
 """Bytes of one command."""
 KEPT_DAYS = 30
 """How long the output of a command is kept that has ended."""
+KEPT_COPIES = 256 << 20
+"""Bytes of what ended commands changed that are kept, of the last ones first."""
+_CLEARED_EVERY = 16
+"""Commands after which it is looked again what is kept for too long."""
 _KEPT_NAMES = ("LANG", "LANGUAGE", "LOGNAME", "SHELL", "TZ", "USER", "VIRTUAL_ENV")
+_DIGEST = 32
+"""Characters of the name of a copy."""
 MARK = "ANTIPHON_COMMAND"
 """The variable by which a command's processes are known."""
 
@@ -49,11 +57,12 @@ class Workspace:
         self.folder = os.path.realpath(folder)
         if not os.path.isdir(self.folder):
             raise ConfigError(f"{folder} is not a folder")
-        self._given, self._cleared = dict(environment or {}), False
+        self._given, self._prepared = dict(environment or {}), 0
         self._read, self._write, self._network = tuple(read), tuple(write), network
         self.confined = confinement() if confined is None else confined
         name = blake2b(os.fsencode(self.folder), digest_size=10).hexdigest()
         self.state = os.path.join(_state(self.folder), name)
+        self._copies = os.path.join(self.state, "copies")
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -110,8 +119,17 @@ class Workspace:
         fields["environment"] = [
             f"{name}={value}" for name, value in (self.environment | {MARK: os.path.basename(folder)}).items()
         ]
+        if not about.get("job"):
+            fields |= scan_fields(self.folder, self._copies)
         place.write(folder, "asked", place.pack(fields))
         return folder
+
+    @cached_property
+    def lost(self) -> str:
+        """Why not all that commands change here can be undone; empty: it can. Looked for once."""
+        if self._write:
+            return "what it changes outside of its folder cannot be undone"
+        return lost(scan_fields(self.folder, self._copies))
 
     def places(self) -> Iterator[str]:
         """The folders of all commands."""
@@ -121,12 +139,22 @@ class Workspace:
                     yield os.path.join(self.state, each)
 
     def clear(self) -> None:
-        """Forget commands that ended long ago."""
-        oldest = time.time() - KEPT_DAYS * 86_400
+        """Forget commands that ended long ago, and what others changed, but for the last."""
+        oldest, ended = time.time() - KEPT_DAYS * 86_400, []
         for each in self.places():
             with contextlib.suppress(OSError):
-                if os.stat(os.path.join(each, "ended")).st_mtime < oldest:
+                at = os.stat(os.path.join(each, "ended")).st_mtime
+                if at < oldest:
                     shutil.rmtree(each)
+                elif os.path.exists(os.path.join(each, "changed")):
+                    ended.append((at, each))
+        size = 0
+        for _, each in sorted(ended, reverse=True):
+            with contextlib.suppress(OSError):
+                copies = [entry for entry in os.scandir(each) if len(entry.name) == _DIGEST]
+                size += sum(entry.stat().st_size for entry in copies)
+                for entry in copies if size > KEPT_COPIES else ():
+                    os.unlink(entry.path)
 
     def _check(self) -> None:
         """Raises ToolError where no command can be kept; not before one is run, since most teams run none."""
@@ -160,9 +188,9 @@ class Workspace:
 
     def _make(self) -> None:
         """The folders that commands find, and who they commit as; what is old goes."""
-        if not self._cleared:
-            self._cleared = True
+        if self._prepared % _CLEARED_EVERY == 0:
             self.clear()
+        self._prepared += 1
         os.makedirs(os.path.join(self.state, "home", "tmp"), 0o700, exist_ok=True)
         if not os.path.exists(os.path.join(self.state, "gitconfig")):
             place.write(self.state, "gitconfig", _git_identity().encode())

@@ -16,7 +16,8 @@ from antiphon.values.tool import ToolContext
 async def shell(workspace: Workspace, line: str, seconds: int = 20, *, background: bool = False) -> str:
     """What the tool says of a line."""
     tools = {each.name: each for each in shell_tools(workspace)}
-    return str(await tools["shell"].function(ToolContext(), line, seconds, background))
+    found = await tools["shell"].function(ToolContext(), line, seconds, background)
+    return str(found.content)
 
 
 def told(workspace: Workspace, line: str, seconds: int = 20) -> str:
@@ -31,7 +32,7 @@ def written(workspace: Workspace, line: str) -> str:
 def ran(workspace: Workspace, argv: list[str], allow: Iterable[str]) -> str:
     tools = {each.name: each for each in program_tools(workspace, list(allow))}
     try:
-        return str(asyncio.run(tools["run_program"].function(ToolContext(), argv)))
+        return str(asyncio.run(tools["run_program"].function(ToolContext(), argv)).content)
     except ToolError as error:
         return f"refused: {error}"
 

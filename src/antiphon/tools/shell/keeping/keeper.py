@@ -9,12 +9,13 @@ secrets.
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import select
 import sys
 import time
 
-from antiphon.tools.shell.keeping import landlock, place, processes
+from antiphon.tools.shell.keeping import landlock, place, processes, scan
 from antiphon.tools.shell.keeping.repository import Guard
 
 GRACE = 2.0
@@ -40,6 +41,8 @@ def main(folder: str) -> None:
     if not _alone(lock) or place.read(folder, "begun") is not None:
         return
     asked = place.unpack(place.read(folder, "asked") or b"")
+    # It looks at many files, and keeps nothing in circles.
+    gc.disable()
     if sys.platform == "linux":
         landlock.prctl(_SUBREAPER, 1)
     guard = None
@@ -49,7 +52,7 @@ def main(folder: str) -> None:
     except OSError as error:
         _refuse(folder, f"the repository cannot be guarded: {error}")
         return
-    command = Command(folder, asked, guard)
+    command = Command(folder, asked, guard, *_watched(asked))
     if command.start():
         _say(1, b"begun\n")
         command.watch()
@@ -57,6 +60,16 @@ def main(folder: str) -> None:
         _say(1, b"ended\n")
     elif guard is not None:
         guard.close()
+
+
+def _watched(asked: place.Fields) -> tuple[scan.FolderWatch | None, str]:
+    """The folder as it is before the command; or why nobody will know what that changes."""
+    try:
+        return (scan.FolderWatch(asked), "") if asked.get("copies") else (None, "")
+    except scan.TooLarge:
+        return None, f"what it changes cannot be undone: there are more than {scan.MAX_FILES:,} files"
+    except OSError as error:
+        return None, f"what it changes cannot be undone: {error}"
 
 
 def _alone(lock: int) -> bool:
@@ -74,8 +87,11 @@ def _alone(lock: int) -> bool:
 class Command:
     """One command, started and watched."""
 
-    def __init__(self, folder: str, asked: place.Fields, guard: Guard | None) -> None:
-        self._folder, self._asked, self._guard = folder, asked, guard
+    def __init__(
+        self, folder: str, asked: place.Fields, guard: Guard | None, watch: scan.FolderWatch | None, told: str
+    ) -> None:
+        self._folder, self._asked, self._guard, self._watch = folder, asked, guard, watch
+        self._told = [told] if told else []
         seconds = float(asked["seconds"][0])
         self._deadline = time.monotonic() + seconds if seconds else None
         self._began = time.monotonic()
@@ -140,15 +156,23 @@ class Command:
         processes.end_all(LEFT_GRACE)
         for _ in range(_PIPE // _CHUNK):
             self._read()
-        told: list[str] = []
+        seconds = f"{time.monotonic() - self._began:.3f}"
         if self._guard is not None:
             self._guard.close()
-            told = self._guard.told
+            self._told += self._guard.told
         self._head.close()
         self._keep_tail()
-        seconds = f"{time.monotonic() - self._began:.3f}"
+        try:
+            if self._watch is not None:
+                self._watch.finish(self._folder)
+        except scan.TooLarge:
+            self._told.append(
+                f"what it changed cannot be undone: there are more than {scan.MAX_FILES:,} files"
+            )
+        except OSError as error:
+            self._told.append(f"what it changed cannot be undone: {error}")
         end = [str(self._code), self._why, str(self._total), seconds, str(time.time())]
-        place.write(self._folder, "ended", place.pack({"ended": end, "told": told}))
+        place.write(self._folder, "ended", place.pack({"ended": end, "told": self._told}))
 
     def _look(self) -> None:
         """What is done now and then."""

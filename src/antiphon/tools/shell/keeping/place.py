@@ -6,6 +6,7 @@ lock     held by the keeper for as long as it lives
 begun    there before the command is: it is not begun a second time
 head     the first bytes of its output, as they come
 tail     its last bytes, twice a second
+changed  which files it made others of, see `scan.py`; copies of them, as they were and are, lie beside it
 ended    how it ended; whole, or not there
 stop     somebody wants it to end
 """
