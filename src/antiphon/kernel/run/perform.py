@@ -47,6 +47,7 @@ from antiphon.kernel.run.tools.ends import (
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
+from antiphon.kernel.run.tools.timeouts import Timeout
 from antiphon.kernel.run.tools.unshown import unshown
 from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.codec import (
@@ -441,7 +442,10 @@ async def _call(
     rest = Stoppable(coroutine, waits_for)
     # Only a tool that really waits pays for a timer.
     try:
-        async with limit or asyncio.timeout(tool.timeout):
+        if limit is not None:
+            async with limit:
+                return await rest
+        with Timeout(tool.timeout):
             return await rest
     except TimeoutError:
         if rest.closed:

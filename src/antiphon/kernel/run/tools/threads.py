@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from antiphon.errors import ToolError
+from antiphon.kernel.run.tools.timeouts import Timeout
 
 WORKING = 32
 """Synchronous calls that run at once in one event loop; further ones wait their turn."""
@@ -58,7 +59,10 @@ class Threads:
         pool = self._pool("threads", WORKING) if stop is None else self._pool("processes", MAX_PROCESSES)
         pool.submit(job)
         try:
-            async with limit or asyncio.timeout(timeout):
+            if limit is not None:
+                async with limit:
+                    return await job.future
+            with Timeout(timeout):
                 return await job.future
         except (TimeoutError, asyncio.CancelledError) as error:
             if not job.future.cancelled():
