@@ -101,12 +101,12 @@ def _state(known: str, folder: str, git: Mapping[str, bytes], is_secret: bool) -
         return None
     said, _, content = known.partition("\n")
     mode = int(said.split(" ")[0], 8) & 0o7777
-    kind, _, key = content.partition(" ")
-    data = git.get(key) if kind == "git" else place.read(folder, key) if kind == "copy" else None
-    if data is not None and kind == "copy" and blake2b(data, digest_size=16).hexdigest() != key:
+    where, _, key = content.partition(" ")
+    data = git.get(key) if where == "git" else place.read(folder, key) if where == "copy" else None
+    if data is not None and where == "copy" and blake2b(data, digest_size=16).hexdigest() != key:
         data = None
     if data is None:
-        version = blake2b(content.encode(), digest_size=16).hexdigest() if kind == "git" else key
+        version = blake2b(content.encode(), digest_size=16).hexdigest() if where == "git" else key
         return FileState(version, mode, kept=False)
     state = FileState.of(data, mode)
     return _unkept(state) if is_secret else state
@@ -132,9 +132,9 @@ def _from_git(workspace: str, known: Sequence[str]) -> dict[str, bytes]:
         return {}
     found, at = {}, 0
     while (end := told.find(b"\n", at)) >= 0:
-        name, kind, *size = told[at:end].decode().split(" ")
+        name, what, *size = told[at:end].decode().split(" ")
         at = end + 1
-        if kind == "blob":
+        if what == "blob":
             data = told[at : at + int(size[0])]
             at += len(data) + 1
             if sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest() == name:

@@ -27,7 +27,7 @@ class Timeout:
         if task is None:
             raise RuntimeError("a timeout is of a task")
         self._task, self._cancelling = task, task.cancelling()
-        lines: dict[float, _Line] | None = getattr(loop, _KEPT_AS, None)
+        lines: dict[float, _TimeoutLine] | None = getattr(loop, _KEPT_AS, None)
         if lines is None:
             lines = {}
             setattr(loop, _KEPT_AS, lines)
@@ -36,7 +36,7 @@ class Timeout:
             if len(lines) >= MAX_IDLE:
                 for seconds in [seconds for seconds, each in lines.items() if each.idle]:
                     del lines[seconds]
-            line = lines[self._seconds] = _Line(loop)
+            line = lines[self._seconds] = _TimeoutLine(loop)
         self._line, self.due = line, loop.time() + self._seconds
         line.join(self)
         return self
@@ -56,7 +56,7 @@ class Timeout:
         self._task.cancel()
 
 
-class _Line:
+class _TimeoutLine:
     """Who may take equally long, the oldest first. There is a timer while somebody waits, for one of them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
