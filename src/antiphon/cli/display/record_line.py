@@ -99,11 +99,11 @@ def progress(record: Record, tree: CallTree) -> str:
     """The line for people who follow a run, or an empty text for what is routine."""
     match tree.change:
         case EffectStart(_, effect):
-            routine = effect.model is not None or effect.what == "deadline" or effect.kind == "instructions"
+            routine = effect.model is not None or effect.what in ("deadline", "instructions")
         case EffectEnd(_, effect):
             replied = effect.model is not None and effect.model.reply is not None
             ends_work = effect.finishes and effect.callee is None
-            said = effect.is_timer or effect.kind == "instructions"
+            said = effect.is_timer or effect.what == "instructions"
             done = effect.outcome == "completed" and (ends_work or said)
             routine = replied or done or effect.what == "deadline"
         case MessageArrival(activation, _):
