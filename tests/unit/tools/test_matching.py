@@ -128,7 +128,12 @@ def test_lines_can_be_deleted_and_moved_in() -> None:
     [
         (CODE + CODE.replace("    ", "  "), "def order(self,  what):", "x", "it does at lines 8, 18"),
         (CODE, "    return found", "    return found\nlog()", "line 6 is indented with 4 blanks more"),
-        (CODE, "return found", "log()\nreturn found", "line 6 is indented with 8 blanks more than `old` has"),
+        ("def f():\n    a()\n\n\nb()\n", "a()", "a()\nc()", "line 2 is indented with 4 blanks more"),
+        (CODE, "return found", "return found\nelse:\n    log()", "line 6 is indented with 8 blanks more"),
+        (CODE, "return found", "return found\n    log()", "line 6 is indented with 8 blanks more"),
+        (CODE, "return found", "return found\nif log:\nlog()", "line 6 is indented with 8 blanks more"),
+        (CODE, "return found", "return found\nif log:", "line 6 is indented with 8 blanks more"),
+        (CODE, "return found", "return found\nif x:\n\tlog()\nx()", "line 6 is indented with 8 blanks more"),
         (
             CODE,
             "if found is None:\nraise KeyError(what)\nreturn found",
@@ -137,10 +142,36 @@ def test_lines_can_be_deleted_and_moved_in() -> None:
         ),
         ("max = 10\nif a:\n    x  =  10\n", "x = 10", "x = 11", "stands inside of a word at line 1"),
     ],
-    ids=["two places", "one line, in part", "one line", "every line stripped", "inside of a word"],
+    ids=[
+        "two places", "one line, in part", "one line, the last one", "ends what began before",
+        "nothing begins", "nothing in it", "what is in it follows", "tabs among blanks",
+        "every line stripped", "inside of a word",
+    ],
 )  # fmt: skip
 def test_what_could_be_meant_in_two_ways_is_refused(text: str, old: str, new: str, why: str) -> None:
     assert why in refused(text, (old, new))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "log()\nreturn found",
+        "log(\n    what,\n)\nreturn found",
+        "if what:\n    log()\nelse:\n    pass\n\nreturn found",
+    ],
+)
+def test_lines_without_an_indent_that_stand_inside_of_something_have_all_lost_it(new: str) -> None:
+    """What follows is inside of the class, so nothing before it is outside."""
+    indented = "\n".join(f"        {each}" if each else each for each in new.split("\n"))
+    assert made(CODE, ("return found", new)) == CODE.replace("        return found", indented)
+    (placed,) = place(CODE, [Edit("return found", new)])
+    assert placed.fitted
+
+
+def test_a_line_that_ends_in_a_colon_in_both_texts_says_nothing_of_what_is_in_it() -> None:
+    text = 'def f():\n    """Does it:\n    at once.\n    """\n    g()\n'
+    edit = ('"""Does it:\nat once.\n"""\ng()', '"""Does it:\nat once.\n"""\ng()\nh()')
+    assert made(text, edit) == text + "    h()\n"
 
 
 @pytest.mark.parametrize(

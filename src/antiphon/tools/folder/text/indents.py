@@ -3,14 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import gcd
 
 _BLANKS = " \t"
+_OPENING, _CLOSING = ":{[(", ")]}"
+_GOING_ON = _OPENING + ",\\"
+"""What a line ends in whose next one is deeper."""
+_ELSE = frozenset({"else", "elif", "except", "finally", "case", "default", "when", "rescue", "ensure", "end"})
+"""Words that end a block that was begun before."""
 
 
 def indent_of(line: str) -> str:
     """The blanks and tabs that a line begins with."""
     return line[: len(line) - len(line.lstrip(_BLANKS))]
+
+
+def flat_pairs(lines: Sequence[str]) -> set[tuple[str, str]]:
+    """Lines that begin something, each with the next one, which is not indented: so nobody can tell what is
+    in it. In prose, where a line may end in a colon, it says nothing."""
+    spoken = [each for each in lines if each.strip()]
+    return {
+        (one.strip(), other.strip())
+        for one, other in pairwise(spoken)
+        if one.rstrip()[-1] in _OPENING
+        and len(indent_of(other)) <= len(indent_of(one))
+        and other.strip()[0] not in _CLOSING
+    }
+
+
+def has_lost_indent(lines: Sequence[str], indent: str) -> bool:
+    """Whether lines that stand inside of something, of which the first is given without its indent, can only
+    all have lost it: the last one would stand outside, opens nothing, and nothing is closed that was not
+    opened here."""
+    spoken = [each for each in lines if each.strip()]
+    first, last, opened = spoken[0], spoken[-1], 0
+    for one, other in pairwise(spoken):
+        opened += not indent_of(one) and one.rstrip()[-1] in _OPENING
+        closes = not indent_of(other) and (other[0] in _CLOSING or other.split(" ")[0].rstrip(":") in _ELSE)
+        deeper = len(indent_of(other)) > len(indent_of(one))
+        if (deeper and one.rstrip()[-1] not in _GOING_ON) or (closes and not opened):
+            return False
+        opened -= closes
+    mixed = any(len({*indent, *indent_of(each)}) > 1 for each in spoken)
+    outside = not indent_of(first) and not indent_of(last) and last.rstrip()[-1] not in _OPENING
+    return outside and not mixed and not flat_pairs(lines)
 
 
 class Indents:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from antiphon.errors import ToolError
-from antiphon.tools.folder.text.indents import Indents, indent_of
+from antiphon.tools.folder.text.indents import Indents, flat_pairs, has_lost_indent, indent_of
 
 SHOWN = 40
 """Lines that a refusal shows."""
@@ -118,11 +118,20 @@ def _exact(text: str, old: str, new: str, start: int) -> Placed:
     if indent and not indent.strip() and ends_line and "\n" not in old.rstrip("\n"):
         following = [each for each in new.rstrip("\n").split("\n")[1:] if each.strip()]
         if following and not all(each.startswith(indent) for each in following):
+            if _goes_on(text, end) and has_lost_indent(new.rstrip("\n").split("\n"), indent):
+                made = [indent + each if each.strip() else each for each in new.split("\n")]
+                return Placed(start, end, "\n".join(made).removeprefix(indent), line, True)
             raise ToolError(
                 f"line {line} is indented with {_named(indent)} more than `old` has, so nobody can tell how "
                 "the lines of `new` are; give both with the white space of the file"
             )
     return Placed(start, end, new, line)
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """Whether what follows is still inside of something: no line before it can be outside."""
+    following = next((each for each in text[end:].split("\n") if each.strip()), "")
+    return bool(indent_of(following))
 
 
 def _inside_word(text: str, at: int) -> bool:
@@ -201,7 +210,7 @@ def _fitted(there: Sequence[str], wanted: _Wanted, fresh: Sequence[str]) -> list
     """The new lines as the file has them: those that stay are those of the file, others are indented like
     them. None when it does not follow how."""
     indents = Indents(wanted.lines, there)
-    if not indents.same and _is_flat(fresh):
+    if not indents.same and not flat_pairs(fresh) <= flat_pairs(wanted.lines) & flat_pairs(there):
         return None
     blanks = any(_ending(one) != _ending(other) for one, other in zip(wanted.lines, there, strict=True))
     made: list[str] = []
@@ -225,17 +234,6 @@ def _fitted(there: Sequence[str], wanted: _Wanted, fresh: Sequence[str]) -> list
             body = line.lstrip(" \t")
             made.append(indent + (body.rstrip(" \t") if blanks else body))
     return made
-
-
-def _is_flat(lines: Sequence[str]) -> bool:
-    """Whether something begins and what is in it is not indented: then nobody can tell what is."""
-    spoken = [each for each in lines if each.strip()]
-    return any(
-        one.rstrip()[-1] in ":{[("
-        and len(indent_of(other)) <= len(indent_of(one))
-        and other.strip()[0] not in ")]}"
-        for one, other in pairwise(spoken)
-    )
 
 
 def _ending(line: str) -> str:
