@@ -71,7 +71,7 @@ class Mender:
 
     def read(self, request: ModelRequest) -> Line:
         """Read what was found."""
-        reads: dict[tuple[str, int], ToolCall] = {}
+        reads: dict[tuple[str, int, int], ToolCall] = {}
         for (path, edit), told in zip(self._edits, _results(request), strict=False):
             hits = [int(number) for name, number in _HIT.findall(told) if name == path][:LOOKED]
             if not hits:
@@ -81,7 +81,7 @@ class Mender:
             for begin in (max(hit - before, 1) for hit in hits):
                 for first in range(begin, begin + len(lines), AT_ONCE):
                     last = min(first + AT_ONCE, begin + len(lines)) - 1
-                    reads[path, first] = call("read_lines", path=path, first=first, last=last)
+                    reads[path, first, last] = call("read_lines", path=path, first=first, last=last)
         return list(reads.values())[:PLACES] or call("list_files")
 
     def mend(self, request: ModelRequest) -> Line:
