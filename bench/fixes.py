@@ -133,7 +133,7 @@ class Replay:
 
     async def _mend(self, mender: Mender) -> str:
         tools = [*folder_tools(self._folder), *edit_tools(self._folder), *shell_tools(self._workspace())]
-        agent = Agent("mender", tools=tools, model=Script(mender.lines()), tool_execution="sequential")
+        agent = Agent("mender", tools=tools, model=Script(mender.reply), tool_execution="sequential")
         async with open_run([agent], limits=Limits(turns=20)) as run:
             result = await run.result(await run.post("mender", "The tests fail."))
         return str(result.output)

@@ -8,8 +8,9 @@ the tools show, and without that it gives up and says why.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from antiphon import ToolCall
 from antiphon.models.script import Line, call
@@ -48,10 +49,14 @@ class Mender:
         self._check, self._remedy = check, remedy
         self._wanted = Remedy(())
         self._edits: list[tuple[str, Edit]] = []
+        self._hits: list[list[int]] = []
+        self._again = False
+        self._steps: list[Callable[[ModelRequest], Line]] = []
+        self._steps += [self.test, self.search, self.read, self.mend, self.test, self.tell]
 
-    def lines(self) -> list[Line]:
-        """For a `Script`, by call."""
-        return [self.test, self.search, self.read, self.mend, self.test, self.tell]
+    def reply(self, request: ModelRequest) -> Line:
+        """What it says next, for a `Script`."""
+        return self._steps.pop(0)(request)
 
     def test(self, request: ModelRequest) -> Line:
         """Run the tests."""
@@ -70,19 +75,34 @@ class Mender:
         return searches or call("list_files")
 
     def read(self, request: ModelRequest) -> Line:
-        """Read what was found."""
-        reads: dict[tuple[str, int, int], ToolCall] = {}
-        for (path, edit), told in zip(self._edits, _results(request), strict=False):
-            hits = [int(number) for name, number in _HIT.findall(told) if name == path][:LOOKED]
-            if not hits:
-                return f"no search led to {path}: {_telling(edit)}"
+        """Read what was found; what stands in very many files is looked for again, in those of that name."""
+        missed = [at for at, hits in enumerate(self._hits) if not hits] or range(len(self._edits))
+        if not self._hits:
+            self._hits = [[] for _ in self._edits]
+        for at, told in zip(missed, _results(request), strict=False):
+            path, _ = self._edits[at]
+            self._hits[at] = [int(number) for name, number in _HIT.findall(told) if name == path][:LOOKED]
+        still = [self._edits[at] for at in missed if not self._hits[at]]
+        if still and not self._again:
+            self._again = True
+            self._steps.insert(0, self.read)
+            names = [(PurePosixPath(path).name, edit) for path, edit in still]
+            return [call("grep_files", pattern=_telling(edit), files=name) for name, edit in names]
+        if still:
+            return f"no search led to {still[0][0]}: {_telling(still[0][1])}"
+        return list(self._reads())[:PLACES] or call("list_files")
+
+    def _reads(self) -> Iterator[ToolCall]:
+        known = set()
+        for (path, edit), hits in zip(self._edits, self._hits, strict=True):
             lines = [each.strip() for each in edit.old.split("\n")]
             before = next(at for at, each in enumerate(lines) if each.startswith(_telling(edit)))
             for begin in (max(hit - before, 1) for hit in hits):
                 for first in range(begin, begin + len(lines), AT_ONCE):
                     last = min(first + AT_ONCE, begin + len(lines)) - 1
-                    reads[path, first, last] = call("read_lines", path=path, first=first, last=last)
-        return list(reads.values())[:PLACES] or call("list_files")
+                    if (path, first, last) not in known:
+                        known.add((path, first, last))
+                        yield call("read_lines", path=path, first=first, last=last)
 
     def mend(self, request: ModelRequest) -> Line:
         """Edit what was read, write what is new, delete what goes."""

@@ -73,7 +73,7 @@ def test_thirty_mutants_are_found_and_mended(tmp_path: Path, monkeypatch: pytest
 
     environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     shell = shell_tools(Workspace(folder, read=[str(ROOT / "src"), sys.prefix], environment=environment))
-    model = Script(Mender(CHECK, remedy).lines())
+    model = Script(Mender(CHECK, remedy).reply)
     agent = Agent("mender", tools=[*folder_tools(folder), *edit_tools(folder), *shell], model=model)
 
     result = asyncio.run(run(agent, "The tests fail."))
