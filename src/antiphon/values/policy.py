@@ -45,12 +45,18 @@ class Grant(Checked, frozen=True, gc=False, omit_defaults=True):
     arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a
     part of its path, a list and an object (their JSON) match themselves only. Where a tool says what a call
     does (`Tool.subjects`), each thing must be covered, by this grant or another. agent: whose calls, empty
-    for everyone's. until: Unix seconds, 0 for ever.
+    for everyone's. until: Unix seconds, 0 for ever. also: further `arguments`, any of which will do as well.
     """
 
     arguments: tuple[tuple[str, str], ...] = ()
     agent: str = ""
     until: float = 0.0
+    also: tuple[tuple[tuple[str, str], ...], ...] = ()
+
+    @property
+    def reaches(self) -> list[tuple[tuple[str, str], ...]]:
+        """All arguments of which one must match; none: every call."""
+        return [each for each in (self.arguments, *self.also) if each]
 
 
 class Verbatim(Checked, frozen=True, gc=False):
@@ -187,12 +193,15 @@ def covers(grant: Grant, agent: str, subject: CallSubject, at: float, *, strict:
     """
     if (grant.until and at >= grant.until) or (grant.agent and grant.agent != agent):
         return False
-    if not grant.arguments:
+    if not (reaches := grant.reaches):
         return True
     values = msgspec.json.decode(subject.arguments)
-    return isinstance(values, dict) and all(
-        name in values and _like(values[name], pattern, strict, name in subject.verbatim)
-        for name, pattern in grant.arguments
+    return isinstance(values, dict) and any(
+        all(
+            name in values and _like(values[name], pattern, strict, name in subject.verbatim)
+            for name, pattern in each
+        )
+        for each in reaches
     )
 
 

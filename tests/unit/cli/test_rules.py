@@ -9,6 +9,8 @@ from antiphon.journal.listing import Labels
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script
+from antiphon.values.policy import Grant, StandingRule
+from antiphon.view import keep_rule
 from tests.unit.cli.test_terminal import CODE
 
 JOURNAL = "sqlite:///.antiphon/antiphon.db"
@@ -47,6 +49,18 @@ def test_rules_are_added_listed_and_dropped(shell, stored):
     assert shell("rules", "ls").out == "no rules\n"
     gone = shell("rules", "rm", rule["id"])
     assert (gone.code, "Unknown rule" in gone.err) == (4, True)
+
+
+def test_each_of_the_reaches_of_one_rule_is_listed(shell, stored):
+    async def keep():
+        journal = SqliteJournal(shell.folder / ".antiphon/antiphon.db")
+        reach = Grant((("command", "git *"),), also=((("command", "make *"), ("seconds", "5")),))
+        await keep_rule(journal, StandingRule("r1", "project", "shop", "shell", "allow", reach))
+        await journal.close()
+
+    asyncio.run(keep())
+    listed = "r1  allow  shell  for project shop  command=git *  or  command=make *  seconds=5\n"
+    assert shell("rules", "ls").out == listed
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ def _say_rules(found: Sequence[StandingRule], as_json: bool) -> None:
     for each in found:
         key = short_id(each.key) if each.scope == "run" else each.key
         parts = [each.id, each.verdict, each.tool, f"for {each.scope} {key}"]
-        parts += [f"{name}={pattern}" for name, pattern in each.grant.arguments]
+        reaches = [[f"{name}={pattern}" for name, pattern in reach] for reach in each.grant.reaches]
+        parts += [part for at, reach in enumerate(reaches) for part in (["or"] * bool(at) + reach)]
         parts += [f"of {each.grant.agent}"] if each.grant.agent else []
         parts += [f"until {clock('%Y-%m-%d %H:%M', each.grant.until)}"] if each.grant.until else []
         parts += [f"by {each.author}"] if each.author else []

@@ -61,6 +61,16 @@ def test_several_grants_cover_one_call_together() -> None:
     assert asked(lines, GIT, Grant((("command", "make *"),))) == ["git status", "make test"]
 
 
+def test_one_grant_may_have_several_reaches() -> None:
+    both = Grant((("command", "git *"),), also=((("command", "make *"), ("seconds", "5")),))
+    lines = [line("git status"), line("git pull; make all"), line("git pull; make all", seconds=9), "end"]
+    assert asked(lines, both) == ["git status", "git pull; make all"]
+    # Where only further ones are said, these are all; an empty one is none.
+    only = Grant(also=((("command", "make *"),), ()))
+    assert asked([line("make a"), line("git a"), "end"], only) == ["make a", "git a"]
+    assert asked([line("make a"), line("git a"), "end"], Grant(also=((),))) == ["make a"]
+
+
 def test_a_pattern_does_not_reach_over_what_nobody_can_take_apart() -> None:
     opaque = "git log $(rm -rf x)"
     lines = [line("git status"), line(opaque), line(opaque), line("git log; " + opaque), "end"]
