@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.screen.given import Given
-from antiphon.values.policy import Grant
+from antiphon.values.policy import CallSubject, Grant
 
 SETTLED = 0.5
 """Seconds without a key after which keys answer."""
@@ -24,7 +24,16 @@ OFFERED = 4
 """Patterns that may be allowed for good, at most."""
 _UNCLEAR = re.compile(r"[*?\[\];|&<>$`\n]")
 """Signs of a pattern, and of a line of several commands: rules judge each of these alone."""
+_SIGNS = re.compile(r"[*?\[]")
+_QUOTES = re.compile(r"[\"']")
 _SHOWN = 60
+LEVELS = 3
+"""How far offers reach: a call as it is, its first two words, its first one."""
+TOGETHER = 6
+"""Patterns of one offer: nobody reads more."""
+
+Reach = tuple[tuple[str, str], ...]
+"""Names and patterns of arguments, as in a Grant."""
 
 
 class OfferedGrant(Struct, frozen=True):
@@ -34,31 +43,69 @@ class OfferedGrant(Struct, frozen=True):
     grant: Grant
 
 
-def reaches(tool: str, arguments: str) -> list[OfferedGrant]:
-    """What may be allowed for good when this call is asked for, the narrowest first, OFFERED at most."""
+def reaches(tool: str, arguments: str, subjects: Sequence[CallSubject] = ()) -> list[OfferedGrant]:
+    """What may be allowed for good when this call is asked for, the narrowest first, OFFERED at most.
+
+    subjects: what the call does, thing by thing, where that is known; each offer then covers all of it.
+    Without them a text that may do several things is no pattern.
+    """
+    if subjects:
+        found = [_alike([_reach(each, level) for each in subjects]) for level in range(LEVELS)]
+    else:
+        found = [[each] for each in _of_arguments(arguments)]
+    offers = [_offered(tool, each) for each in found if 0 < len(each) <= TOGETHER]
+    every = OfferedGrant(f"every {terminal_escape.line(tool, 64)}", Grant())
+    return [*[*dict.fromkeys(offers)][: OFFERED - 1], every]
+
+
+def _of_arguments(arguments: str) -> list[Reach]:
+    texts = _texts(arguments)
+    plain = [each for each in texts if not _UNCLEAR.search(each[1])]
+    found = [tuple(texts)] if texts and plain == texts else []
+    for name, text in plain[:1]:
+        found += [((name, each),) for each in _patterns(text) if each != text]
+    return found
+
+
+def _reach(subject: CallSubject, level: int) -> Reach:
+    """The arguments that cover one thing that a call does: from 0, as it is, to its first word alone."""
+    texts = _texts(subject.arguments)
+    if level and texts and texts[0][0] not in subject.verbatim and not _SIGNS.search(texts[0][1]):
+        name, text = texts[0]
+        patterns = _patterns(text)
+        return ((name, patterns[min(level - 1, len(patterns) - 1)]),)
+    return tuple((name, _SIGNS.sub(r"[\g<0>]", text)) for name, text in texts)
+
+
+def _patterns(text: str) -> list[str]:
+    """What a text begins like, the longer first; of a path its folder; itself where it is neither."""
+    words, folder = text.split(" "), text.rpartition("/")[0]
+    if len(words) > 1:
+        longer = [f"{words[0]} {words[1]} *"] if len(words) > 2 and not _QUOTES.search(words[1]) else []
+        return [*(longer or [text]), f"{words[0]} *"] if not _QUOTES.search(words[0]) else [text]
+    return [f"{folder}/*"] if folder and ".." not in text.split("/") else [text]
+
+
+def _texts(arguments: str) -> list[tuple[str, str]]:
     try:
         given: Any = msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
         given = {}
     items = given.items() if isinstance(given, dict) else ()
-    texts = [(name, text) for name, text in items if isinstance(text, str) and text]
-    found: list[tuple[tuple[str, str], ...]] = []
-    plain = [each for each in texts if not _UNCLEAR.search(each[1])]
-    if texts and plain == texts:
-        found.append(tuple(texts))
-    for name, text in plain[:1]:
-        words, folder = text.split(" "), text.rpartition("/")[0]
-        if len(words) > 2:
-            found.append(((name, f"{words[0]} {words[1]} *"),))
-        if len(words) > 1:
-            found.append(((name, f"{words[0]} *"),))
-        elif folder and ".." not in text.split("/"):
-            found.append(((name, f"{folder}/*"),))
-    offered = [OfferedGrant(_called(tool, each), Grant(each)) for each in dict.fromkeys(found)][: OFFERED - 1]
-    return [*offered, OfferedGrant(f"every {terminal_escape.line(tool, 64)}", Grant())]
+    return [(name, text) for name, text in items if isinstance(text, str) and text]
 
 
-def _called(tool: str, arguments: tuple[tuple[str, str], ...]) -> str:
+def _alike(found: list[Reach]) -> list[Reach]:
+    """Each once; none where one of them would be every call."""
+    return [*dict.fromkeys(found)] if all(found) else []
+
+
+def _offered(tool: str, found: list[Reach]) -> OfferedGrant:
+    first, *more = found
+    return OfferedGrant(", ".join(_called(tool, each) for each in found), Grant(first, also=tuple(more)))
+
+
+def _called(tool: str, arguments: Reach) -> str:
     said = ", ".join(terminal_escape.line(text, _SHOWN) for _, text in arguments)
     return f"{terminal_escape.line(tool, 64)}({said})"
 
@@ -71,19 +118,21 @@ class Fill(Protocol):
 
 class Panel:
     """Asks one question. tool: what is asked for, empty where a text is the answer. offers: whether `always`
-    may be given a reach. given: called once, with the answer. changed: called when it is to be drawn again.
+    may be given a reach. subjects: what the call does, see `reaches`. given: called once, with the answer.
+    changed: called when it is to be drawn again.
 
     until it is `live`, keys are not for it.
     """
 
     def __init__(
         self, tool: str, arguments: str, *, offers: bool, given: Callable[[Given], None],
-        put: Fill, changed: Callable[[], None],
+        put: Fill, changed: Callable[[], None], subjects: Sequence[CallSubject] = (),
     ) -> None:  # fmt: skip
         self.tool, self.live = tool, False
         self.mode: Literal["choose", "edit", "reason", "text"] = "choose" if tool else "text"
         self._arguments, self._given, self._put, self._changed = arguments, given, put, changed
-        self._reaches = reaches(tool, arguments) if offers else [OfferedGrant("for this run", Grant())]
+        wide = OfferedGrant("for this run", Grant())
+        self._reaches = reaches(tool, arguments, subjects) if offers else [wide]
         self._wrong = ""
         self._timer: asyncio.TimerHandle | None = None
 

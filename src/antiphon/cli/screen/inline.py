@@ -7,7 +7,7 @@ import shutil
 import sys
 import termios
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from antiphon.cli.screen.editor import Editor, editor_rows
 from antiphon.cli.screen.given import Given
 from antiphon.cli.screen.painter import RowPainter
 from antiphon.cli.screen.prose import Prose, rows_of
+from antiphon.values.policy import CallSubject
 
 Size = Callable[[], tuple[int, int]]
 """Columns and rows of the terminal."""
@@ -140,14 +141,15 @@ class InlineScreen:
 
     # -- what is asked ------------------------------------------------------------------------
 
-    def ask(self, tool: str, arguments: str, *, offers: bool) -> None:
+    def ask(self, tool: str, arguments: str, *, offers: bool, subjects: Sequence[CallSubject] = ()) -> None:
         """Have a question answered in the editor's place: one by keys for a tool, else by a text."""
         if self._editor is None:
             return
         self._editor.catch_up()
         self._panel = Panel(
-            tool, arguments, offers=offers, given=self._answered, put=self._fill, changed=self._draw
-        )
+            tool, arguments, offers=offers, given=self._answered, put=self._fill, changed=self._draw,
+            subjects=subjects,
+        )  # fmt: skip
         self._panel.wait(self._settled)
         self._draw()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,10 +14,13 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
+from antiphon import Agent
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import clock
 from antiphon.kernel.facts import ids
+from antiphon.values.agent import own_tools
 from antiphon.values.form import fitted
+from antiphon.values.policy import CallSubject
 from antiphon.view import RunTree
 from antiphon.view.nodes import EffectNode, WaitDetail
 
@@ -83,6 +86,18 @@ class Questions:
         self._answered.add(question.id)
         if question.tool and question.tool != MORE and answer == "always":
             self.always.add(question.tool)
+
+
+def does(agents: Iterable[Any], question: Question) -> tuple[CallSubject, ...]:
+    """What the call does that is asked for, where its tool is here and says so; else nothing is known."""
+    for agent in agents:
+        if isinstance(agent, Agent) and agent.name == question.agent:
+            for each in own_tools(agent):
+                if each.name == question.tool:
+                    with suppress(msgspec.DecodeError):
+                        found = each.subjects(question.arguments)
+                        return found if found != (CallSubject(question.arguments),) else ()
+    return ()
 
 
 def show(console: Console, question: Question, whole: bool = False, *, prompt: bool = True) -> None:

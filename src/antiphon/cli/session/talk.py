@@ -23,7 +23,7 @@ from antiphon.cli.screen.given import Given
 from antiphon.cli.session.drive import FollowedEvents, FollowedRun
 from antiphon.cli.session.glance import context_of, facts, working
 from antiphon.cli.session.person import Person
-from antiphon.cli.session.questions import MORE, Question, Questions, answer_to, show
+from antiphon.cli.session.questions import MORE, Question, Questions, answer_to, does, show
 from antiphon.kernel.facts import ids
 from antiphon.view import RunTree
 from antiphon.view.changes import EffectEnd, EffectStart
@@ -387,7 +387,10 @@ class Talk:
         if inline is not None:
             self.screen.end_line()
             show(self.screen.console, question, whole=True, prompt=False)
-            inline.ask(question.tool, question.arguments, offers=question.tool not in ("", MORE))
+            inline.ask(
+                question.tool, question.arguments, offers=question.tool not in ("", MORE),
+                subjects=does(self.target.agents, question),
+            )  # fmt: skip
             return
         typed.raw = True
         typed.forget()
@@ -414,7 +417,7 @@ class Talk:
                 self._asking = None
                 self._ask()
                 return
-        narrow = given.grant is not None and bool(given.grant.arguments)
+        narrow = given.grant is not None and bool(given.grant.reaches)
         said = {"yes": "allowed once", "no": "refused", "always": "allowed from now on"}.get(content, content)
         self.screen.note(f"  {terminal_escape.line(said, 200)}")
         self._questions.answered(question, "yes" if narrow else content)

@@ -1,17 +1,21 @@
 """What a person sees on an inline screen, and what their keys do."""
 
 import asyncio
+import json
 import re
 
 import pytest
 from prompt_toolkit.input import DummyInput
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 
+from antiphon import Agent
 from antiphon.cli.screen.approval import reaches
 from antiphon.cli.screen.given import Given
 from antiphon.cli.screen.inline import InlineScreen
 from antiphon.cli.screen.prose import Prose
-from antiphon.values.policy import Grant
+from antiphon.cli.session.questions import Question, does
+from antiphon.tools.shell import shell_tools
+from antiphon.values.policy import Grant, covers
 from tests.promises.test_hostile_terminal import HOSTILE
 from tests.unit.cli.screen.terminals import Reflowing
 
@@ -265,3 +269,44 @@ def test_what_may_be_allowed_for_good_reaches_from_this_call_to_every_one(argume
     found = reaches("tool", arguments)
     assert [each.grant.arguments[0][1] for each in found[:-1]] == patterns
     assert found[-1].grant == Grant()
+
+
+@pytest.mark.parametrize(
+    ("line", "patterns"),
+    [
+        ("git log -3; git diff", [["git log -3", "git diff"], ["git log *", "git diff"], ["git *"]]),
+        ("git log -3 | head -5", [["git log -3", "head -5"], ["git log *", "head -5"], ["git *", "head *"]]),
+        ("git status && env ls", [["git status", "env ls"], ["git *", "env ls"]]),
+        ("ls; ls -a 'b c'", [["ls", "ls -a 'b c'"], ["ls", "ls -a *"], ["ls", "ls *"]]),
+        ("make 'a b' c; ls", [["make 'a b' c", "ls"], ["make *", "ls"]]),
+        ("rm $(cat list)", [["rm $(cat list)"]]),
+        ("rm *.py", [["rm [*].py"]]),
+        ("rm 'a*'; ls", [["rm 'a[*]'", "ls"]]),
+        ("; ".join(f"make {number}" for number in range(7)), [["make *"]]),
+    ],
+)
+def test_of_several_commands_each_is_allowed_for_good(tmp_path, line, patterns):
+    (shell, *_) = shell_tools(tmp_path)
+    subjects = shell.subjects(json.dumps({"command": line}))
+    found = reaches("shell", json.dumps({"command": line}), subjects)
+    grants = [each.grant for each in found]
+    assert [[pattern for ((_, pattern),) in each.reaches] for each in grants[:-1]] == patterns
+    for grant in grants:
+        assert all(covers(grant, "a", each, 0.0) for each in subjects), grant
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "arguments", "commands"),
+    [
+        ("coder", "shell", '{"command":"git log; git diff"}', ["git log", "git diff"]),
+        ("coder", "shell", '{"command":"rm *.py"}', ["rm *.py"]),
+        ("coder", "shell", '{"command":"git log"}', []),
+        ("coder", "shell", "[1", []),
+        ("coder", "else", '{"command":"git log; git diff"}', []),
+        ("other", "shell", '{"command":"git log; git diff"}', []),
+    ],
+)
+def test_what_a_call_does_is_known_where_its_tool_is_here(tmp_path, agent, tool, arguments, commands):
+    here = [object(), Agent("coder", tools=shell_tools(tmp_path)), Agent("other")]
+    found = does(here, Question("1/1.c1?", agent, "", tool, arguments))
+    assert [json.loads(each.arguments)["command"] for each in found] == commands
