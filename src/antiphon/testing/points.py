@@ -158,10 +158,10 @@ class SynchronousJournal(SqliteJournal):
         else:
             self._calls.put((function, arguments))
 
-    def _write(self, work: Callable[[WriteJob], T]) -> asyncio.Future[T]:
+    def _write(self, work: Callable[[WriteJob], T], of: str = "") -> asyncio.Future[T]:
         self._flush()
         closing = self._closing is not None
-        future = super()._write(work)
+        future = super()._write(work, of)
         if not closing:
             self._now()
         return future

@@ -6,6 +6,7 @@ import threading
 import apsw
 import pytest
 
+from antiphon.errors import LeaseLost
 from antiphon.journal.files import anchor
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import rounds
@@ -221,3 +222,71 @@ def test_a_turn_commits_once_and_changes_no_thread(durability, tmp_path, monkeyp
     batches = asyncio.run(running())
     on_loop = [count for thread, count in batches if thread == LOOP]
     assert on_loop.count(2) >= 18, batches
+
+
+def held_up(journal, monkeypatch):
+    """Holds up the writer's thread until the event is set: what is queued meanwhile is one batch. And of how
+    many runs the rows were that it wrote at once."""
+    writer, together, began, go = journal._writer, [], threading.Event(), threading.Event()
+    flush = writer._flush
+
+    def noting(ended):
+        if writer._staged:
+            together.append(len(writer._staged))
+        flush(ended)
+
+    monkeypatch.setattr(writer, "_flush", noting)
+    journal._write(lambda job: began.set() or go.wait(10))
+    assert began.wait(10)
+    return go, together
+
+
+@on_a_file
+async def test_runs_that_begin_and_end_beside_others_leave_their_rows_together(journal, batches, monkeypatch):
+    several, ends = await pens(journal, 20), []
+    go, together = held_up(journal, monkeypatch)
+    jobs = []
+    for number, pen in enumerate(several):
+        append(pen, ends, 2)
+        jobs.append(asyncio.ensure_future(journal.release(pen.lease, b'{"title":"over"}')))
+        jobs.append(asyncio.ensure_future(journal.claim(f"new {number}", create=True)))
+        await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(*jobs)
+    assert together == [20]
+    assert [error for _, error in ends] == [None] * 40
+    assert [len(await journal.read(f"run {number}")) for number in range(20)] == [2] * 20
+    assert len(await journal.runs()) == 40
+
+
+@on_a_file
+async def test_of_one_run_everything_stays_in_order(journal, batches, monkeypatch):
+    pen, other = await pens(journal, 2)
+    ends = []
+    go, _ = held_up(journal, monkeypatch)
+    append(pen, ends)
+    leaving = asyncio.ensure_future(journal.release(pen.lease))
+    await asyncio.sleep(0)
+    append(pen, ends)
+    append(other, ends)
+    again = asyncio.ensure_future(journal.claim("run 0"))
+    await asyncio.sleep(0)
+    go.set()
+    await leaving
+    lease = await again
+    assert (lease.epoch, lease.seq) == (2, 1)
+    assert [None if error is None else type(error) for _, error in ends] == [None, LeaseLost, None]
+
+
+@on_a_file
+async def test_what_may_be_of_any_run_comes_after_all_rows_before_it(journal, batches, monkeypatch):
+    several, ends = await pens(journal, 3), []
+    go, together = held_up(journal, monkeypatch)
+    seen = []
+    for pen in several:
+        append(pen, ends)
+        journal._rounds.pass_on()
+        journal._write(lambda job: seen.append(sum(together)))
+    go.set()
+    await several[0].put(several[0].row(b"x"))
+    assert seen == [1, 2, 3]

@@ -111,7 +111,8 @@ class SqliteJournal:
         self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
     ) -> Lease:
         """See `port.Journal.claim`."""
-        return self._leases.hold(await self._heard(partial(self._jobs.claim, run_id, create, origin, labels)))
+        work = partial(self._jobs.claim, run_id, create, origin, labels)
+        return self._leases.hold(await self._heard(work, run_id))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
@@ -144,17 +145,19 @@ class SqliteJournal:
     async def release(self, lease: Lease, summary: bytes = b"") -> None:
         """See `port.Journal.release`; nothing happens when another owner has the run by now."""
         self._leases.drop(lease)
-        await self._write(partial(self._jobs.release, lease, summary))
+        await self._write(partial(self._jobs.release, lease, summary), lease.run_id)
 
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         if self._closing is None:
-            self._rounds.put(WriteJob(partial(self._jobs.describe, lease, summary), _nobody))
+            work = partial(self._jobs.describe, lease, summary)
+            self._rounds.put(WriteJob(work, _nobody, lease.run_id))
 
     def keep_snapshot(self, lease: Lease, snapshot: RunSnapshot | None) -> None:
         """See `port.Journal.keep_snapshot`."""
         if self._closing is None:
-            self._rounds.put(WriteJob(partial(self._jobs.keep_snapshot, lease, snapshot), _nobody))
+            work = partial(self._jobs.keep_snapshot, lease, snapshot)
+            self._rounds.put(WriteJob(work, _nobody, lease.run_id))
 
     async def snapshot(self, run_id: str) -> RunSnapshot | None:
         """See `port.Journal.snapshot`."""
@@ -163,7 +166,7 @@ class SqliteJournal:
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`; needs no lease."""
         check_id("key", key)
-        return await self._write(partial(self._jobs.post, run_id, key, body))
+        return await self._write(partial(self._jobs.post, run_id, key, body), run_id)
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
         """See `port.Journal.commands`. Raises JournalCorrupt, with the number of a damaged one."""
@@ -286,13 +289,13 @@ class SqliteJournal:
 
     async def confirm(self, lease: Lease) -> None:
         """See `port.Journal.confirm`."""
-        await self._heard(partial(self._jobs.confirm, lease))
+        await self._heard(partial(self._jobs.confirm, lease), lease.run_id)
         self._leases.hold(lease)
 
-    async def _heard(self, work: Callable[[WriteJob], T]) -> T:
+    async def _heard(self, work: Callable[[WriteJob], T], of: str = "") -> T:
         """Do what says that this instance lives; from its beginning on nobody takes its runs for a while."""
         began = self._clocks.steady()
-        done = await self._write(work)
+        done = await self._write(work, of)
         self._leases.heard(began)
         return done
 
@@ -328,13 +331,13 @@ class SqliteJournal:
 
     # Between the threads and the loop.
 
-    def _write(self, work: Callable[[WriteJob], T]) -> asyncio.Future[T]:
+    def _write(self, work: Callable[[WriteJob], T], of: str = "") -> asyncio.Future[T]:
         loop = self._on_loop()
         future: asyncio.Future[T] = loop.create_future()
         if self._closing is not None:
             future.set_exception(_closed(self.path))
         else:
-            self._rounds.put(WriteJob(work, partial(_resolve, future)))
+            self._rounds.put(WriteJob(work, partial(_resolve, future), of))
         return future
 
     def _read(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:

@@ -73,15 +73,17 @@ class Append(msgspec.Struct, frozen=True, gc=False):
 class WriteJob:
     """Anything else to write: `work` runs inside the batch's transaction, `done` gets its end.
 
+    of: the one run that it reads and changes, among whose rows it has its place; empty: it may be any.
     claimed: the run's end when the work was a claim. moved: (run_id, command number) when it posted.
     """
 
-    __slots__ = ("claimed", "done", "moved", "value", "work")
+    __slots__ = ("claimed", "done", "moved", "of", "value", "work")
 
     def __init__(
-        self, work: Callable[[WriteJob], Any], done: Callable[[WriteJob, BaseException | None], None]
-    ) -> None:
-        self.work, self.done = work, done
+        self, work: Callable[[WriteJob], Any], done: Callable[[WriteJob, BaseException | None], None],
+        of: str = "",
+    ) -> None:  # fmt: skip
+        self.work, self.done, self.of = work, done, of
         self.value: Any = None
         self.claimed: Tail | None = None
         self.moved: tuple[str, int] | None = None
@@ -243,13 +245,29 @@ class SqliteWriter:
         return ended, moved
 
     def _write(self, items: list[Append | WriteJob], ended: Ended) -> None:
+        """Do all of a batch: of each run in order, of several runs the rows together.
+
+        Runs that begin and end beside others would else cut the rows of these into small pieces.
+        """
+        later: list[tuple[int, Append | WriteJob]] = []
+        jobs: set[str] = set()
         for place, item in enumerate(items):
+            if isinstance(item, Append) and not (jobs and (item.run_id in jobs or "" in jobs)):
+                error = self._stage(item, place)
+                if error is not None:
+                    ended[place] = item, error
+                continue
+            later.append((place, item))
+            if isinstance(item, WriteJob):
+                jobs.add(item.of)
+        for place, item in later:
             if isinstance(item, Append):
                 error = self._stage(item, place)
                 if error is not None:
                     ended[place] = item, error
                 continue
-            self._flush(ended)
+            if not item.of or item.of in self._staged:
+                self._flush(ended)
             try:
                 item.value = item.work(item)
             except apsw.Error:
@@ -259,6 +277,7 @@ class SqliteWriter:
         self._flush(ended)
 
     def _stage(self, item: Append, place: int) -> JournalError | None:
+        """Have a row written by the next `_flush`; why it cannot be, if it cannot."""
         row, tail = item.row, self.tails.get(item.run_id)
         if tail is None or tail.epoch != item.epoch:
             return LeaseLost(f"Run {item.run_id}: epoch {item.epoch} is over here; claim the run again")
