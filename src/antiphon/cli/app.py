@@ -79,16 +79,57 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.command(cls=Commands, context_settings=dict(CONTEXT))
+@click.command(cls=Commands, invoke_without_command=True, context_settings=dict(CONTEXT))
 @click.version_option(__version__, prog_name="antiphon")
-def antiphon() -> None:
+@click.option("-p", "--prompt", "said", metavar="TEXT", help="Answer this and end; `-` reads it.")
+@click.option("--json", "as_json", is_flag=True, help="With -p: write every event as a line of JSON.")
+@click.option("--continue", "newest", is_flag=True, help="Go on where it was left last in this folder.")
+@click.option("--resume", metavar="RUN", help="Go on with this run.")
+@click.option(
+    "--mode",
+    type=click.Choice(["plan", "ask", "edits", "auto", "open"]),
+    help="What it does unasked. [default: ask; with -p auto]",
+)
+@click.option("--model", metavar="MODEL", help="Who is asked, such as openai:gpt-4.1-mini.")
+@click.option(
+    "--folder", metavar="PATH", default=".", type=click.Path(exists=True, file_okay=False),
+    help="What it works in. [default: .]",
+)  # fmt: skip
+@click.option("--journal", metavar="PATH", help="Where its runs are kept. [default: in the user's folder]")
+@click.option("--trust", is_flag=True, help="Trust what of this folder can run code, as it is now, and end.")
+@click.option("--quiet", "-q", is_flag=True, help="Show the answers only.")
+@click.pass_context
+def antiphon(ctx: click.Context, /, **options: Any) -> int:
     """Antiphon runs teams of LLM agents that call and answer each other. Every run is a journal: it can
     be watched, killed, resumed and checked.
+
+    Without a command it opens an assistant for this folder, which reads, changes and runs what lies there;
+    the options are the assistant's.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 invalid configuration or target, 4 no such run,
     5 journal error, 6 limit or budget reached, no progress, or not the whole answer, 7 cancelled,
     8 suspended, 9 owned by another process, 10 already answered.
     """
+    if ctx.invoked_subcommand is not None:
+        given = [
+            each
+            for each in options
+            if ctx.get_parameter_source(each) is not click.core.ParameterSource.DEFAULT
+        ]
+        if given:
+            raise click.UsageError(
+                f"{', '.join(_named(ctx, each) for each in given)} is for the assistant, which is opened"
+                f" without a command; options of {ctx.invoked_subcommand} stand behind it."
+            )
+        return exit_codes.COMPLETED
+    from antiphon.cli.commands.assistant.opening import AssistantOptions, open_assistant
+
+    return open_assistant(AssistantOptions(**options))
+
+
+def _named(ctx: click.Context, option: str) -> str:
+    """An option as it is written."""
+    return next(each.opts[-1] for each in ctx.command.params if each.name == option)
 
 
 def _told(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from antiphon.cli.session.drive import drain
 from antiphon.cli.session.person import Person
 from antiphon.cli.session.project_rules import projects_option, run_rules
 from antiphon.cli.session.request import CHAT, DisplayOptions, has_unread, manner_of, tell_unattended
-from antiphon.cli.session.slash import obey
+from antiphon.cli.session.slash import COMMANDS, obey
 from antiphon.cli.session.talk import Opening, Talk, name_of
 from antiphon.cli.source import opened_server, refuse_options, source_option
 from antiphon.cli.store import RunSource, find, short_id, url_of
@@ -85,12 +85,14 @@ def chat(
     )
     if not (resume or newest):
         loaded.tell_findings()
-    loaded = Target(loaded.text, loaded.entry, entered, endpoints=loaded.endpoints)
+    loaded = Target(
+        loaded.text, loaded.entry, entered, endpoints=loaded.endpoints, source=loaded.source
+    )  # fmt: skip
     manner = DisplayOptions(
         target or "", source, folder, model, quiet=quiet, chat=True, endpoints=endpoints, projects=projects
     )
     given = Policy(policy) if policy is not None else None
-    return asyncio.run(_chat(loaded, manner, given, resume, newest))
+    return asyncio.run(lead_chat(loaded, manner, given, resume, _any if newest else None))
 
 
 async def _chat_there(manner: DisplayOptions, resume: str | None, newest: bool) -> int:
@@ -111,9 +113,30 @@ async def _chat_there(manner: DisplayOptions, resume: str | None, newest: bool) 
         person.typed.close()
 
 
-async def _chat(
-    target: Target, manner: DisplayOptions, policy: Policy | None, resume: str | None, newest: bool
-) -> int:
+def _any(kept: DisplayOptions) -> bool:
+    return True
+
+
+async def _obey(talk: Talk, line: str) -> None:
+    """Do what a line with a slash says; of one that the team's own user wrote a command for, say that."""
+    # A target that knows commands says what they say; one without has none.
+    said = getattr(getattr(talk.target, "source", None), "said", None)
+    if said is None or line[1:].partition(" ")[0].lower() in COMMANDS:
+        await obey(talk, line)
+        return
+    text = await asyncio.to_thread(said, line)
+    if text == line:
+        await obey(talk, line)
+    else:
+        await talk.ask(text)
+
+
+async def lead_chat(
+    target: Target, manner: DisplayOptions, policy: Policy | None, resume: str | None,
+    newest: Callable[[DisplayOptions], bool] | None,
+) -> int:  # fmt: skip
+    """Talk with a team in a journal; the exit code. newest: the newest conversation of those that it says
+    yes to is gone on with."""
     env = environment()
     journal = open_journal(url_of(manner.source.journal, env))
     person = Person(manner.quiet)
@@ -123,8 +146,8 @@ async def _chat(
         run_id: str | None = None
         if resume:
             run_id = (await find(journal, resume)).run_id
-        elif newest:
-            run_id = (await _newest(journal)).run_id
+        elif newest is not None:
+            run_id = (await newest_chat(journal, newest)).run_id
         return await sessions.all(Opening(run_id, manner.model))
     finally:
         person.typed.close()
@@ -189,7 +212,7 @@ class _Sessions:
                 tell_unattended(tree, manner, run_id, "")
                 return True
 
-            talk = Talk(conversation, target, opening.model, person, obey, unattended)
+            talk = Talk(conversation, target, opening.model, person, _obey, unattended)
             if again and before is not None and before.model != opening.model:
                 person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
             after = await talk.until_end(again=again)
@@ -253,13 +276,16 @@ def _farewell(manner: DisplayOptions, run_id: str) -> str:
     return f"run {short_id(run_id)}; to go on: {manner.resume(run_id)}"
 
 
-async def _newest(journal: Journal) -> RunInfo:
-    """The newest run that can be resumed."""
+async def newest_chat(journal: Journal, belongs: Callable[[DisplayOptions], bool]) -> RunInfo:
+    """The newest conversation that can be gone on with, of those that `belongs` says yes to. Raises
+    NotFound."""
     for entry in await journal.runs():
         # One damaged run must not hide the others; `runs verify` says what is wrong with it.
         with suppress(JournalError):
             kept = await _kept(journal, entry)
-            if kept is not None and (await stored_summary(journal, entry)).state != "closed":
+            if kept is None or not belongs(kept):
+                continue
+            if (await stored_summary(journal, entry)).state != "closed":
                 return entry
     raise exit_codes.NotFound("There is no conversation to go on with; `antiphon chat` begins one")
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 from rich.text import Text
 
-from antiphon import Record, ReplyDelta, Usage, UserError
+from antiphon import Record, ReplyDelta, Run, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import model_wait
@@ -25,6 +25,7 @@ from antiphon.cli.session.glance import context_of, facts, working
 from antiphon.cli.session.person import Person
 from antiphon.cli.session.questions import MORE, Question, Questions, answer_to, does, show
 from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.events import RunResumed
 from antiphon.view import RunTree
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
@@ -93,12 +94,13 @@ class Talk:
 
     async def until_end(self, *, again: bool = False) -> Opening | None:
         """What to open next; None when the person has left. again: they know what was said so far."""
-        for record in await self.run.records():
+        for record in await self._known():
             self._learn(record)
         subscription = self.run.events(self.tree.run.seq)
+        left = [each.node.call for each in self.tree.requests if not each.node.outcome]
         if not again:
             self._welcome()
-        for call in await self.run.open_requests():
+        for call in dict.fromkeys([*left, *await self.run.open_requests()]):
             self._begin(call)
             self.screen.note("(going on with what was asked last)")
         try:
@@ -116,6 +118,13 @@ class Talk:
             self._stop_watching()
             self.screen.end_line()
         return self.next
+
+    async def _known(self) -> list[Record]:
+        """The records that are shown as what was said before: of a run that is driven here, those up to the
+        one that took it up. What followed that already, such as the end of a command, is news."""
+        records = await self.run.records()
+        ours = [at for at, each in enumerate(records, 1) if isinstance(each.event, RunResumed)]
+        return records[: ours[-1]] if ours and isinstance(self.run, Run) else records
 
     # -- what happens -----------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""`antiphon` without a command: the assistant of `antiphon.assistant`, in this folder."""
