@@ -60,7 +60,7 @@ def knowledge() -> None:
 @knowledge.command("add", short_help="Add a folder, an MCP server or a search of the web as a source.")
 @click.argument("name")
 @click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False))
-@click.option("--mcp", "server", metavar="SERVER", help="An MCP server, as `antiphon mcp ls` lists it.")
+@click.option("--mcp", "mcp_server", metavar="SERVER", help="An MCP server, as `antiphon mcp ls` lists it.")
 @click.option("--search", "searching", metavar="TOOL", help="Its tool that searches. [default: search]")
 @click.option("--fetch", "fetching", metavar="TOOL", help="Its tool that reads a document. [default: fetch]")
 @click.option("--web", metavar="WHO", help=f"Who searches the web: {', '.join(PROVIDERS)}.")
@@ -73,7 +73,7 @@ def knowledge() -> None:
 @owner_option
 @json_option
 def add(
-    name: str, folder: str | None, server: str | None, searching: str | None, fetching: str | None,
+    name: str, folder: str | None, mcp_server: str | None, searching: str | None, fetching: str | None,
     web: str | None, unchecked: bool, description: str, words_only: bool, project: str, owner: str,
     as_json: bool,
 ) -> int:  # fmt: skip
@@ -84,10 +84,12 @@ def add(
     In place of a folder --mcp SERVER asks a server, which is connected to first, and --web WHO whoever
     searches the web, whose key stands in the settings.
     """
-    _check_kind(folder, server, web, named=searching is not None or fetching is not None)
+    _check_kind(folder, mcp_server, web, named=searching is not None or fetching is not None)
     key, store = KnowledgeKey(project, owner), _store()
     if folder is None:
-        mcp = None if server is None else McpSearch(server, searching or "search", fetching or "fetch")
+        mcp = (
+            None if mcp_server is None else McpSearch(mcp_server, searching or "search", fetching or "fetch")
+        )
         spec = SourceSpec(name, description=description, mcp=mcp, web=web or "")
         return _added_elsewhere(store, key, spec, unchecked, as_json)
     spec = store.add(key, name, folder, description)
