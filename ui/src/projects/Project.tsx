@@ -55,10 +55,11 @@ function Rules({ project }: { project: ProjectView }) {
       {project.rules.length === 0 && <p className="faint">None. A rule stands in the project's file, or comes of an approval that is remembered for the project.</p>}
       <ul className="why">{project.rules.map((each) => {
         const [shape, word] = VERDICTS[each.verdict] ?? ["human", each.verdict];
-        const { agent = "", arguments: given = [], until = 0 } = each.grant ?? {};
+        const { agent = "", arguments: given = [], also = [], until = 0 } = each.grant ?? {};
+        const reaches = [given, ...also].filter((reach) => reach.length > 0);
         return (
           <li key={each.id}><Glyph shape={shape} /><span><code>{line(each.tool, 60)}</code> {word}
-            {agent && ` for ${line(agent, 40)}`}{given.map(([name, pattern]) => ` · ${line(name, 40)} like ${line(pattern, 80)}`)}
+            {agent && ` for ${line(agent, 40)}`}{reaches.map((reach, at) => (at ? " or" : "") + reach.map(([name, pattern]) => ` · ${line(name, 40)} like ${line(pattern, 80)}`).join(""))}
             {until > 0 && ` · until ${new Date(until * 1000).toLocaleString("en")}`}
             <span className="faint sm"> {each.author ? `by ${line(each.author, 40)}, ` : ""}{each.created_at ? `${ago(Date.now() / 1000 - each.created_at)}, ` : ""}{line(each.id, 60)}</span></span></li>);
       })}</ul></section>

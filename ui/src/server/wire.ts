@@ -17,6 +17,7 @@ export interface GivenGrant {
   arguments?: ([string, string])[];
   agent?: string;
   until?: number;
+  also?: (([string, string])[])[];
 }
 
 /** Another request in a run. */
@@ -556,9 +557,10 @@ export interface StandingRule {
   created_at?: number;
 }
 
-/** How far an approval that is remembered reaches; by default to every call of that tool in the run. arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a part of its path, a list and an object (their JSON) match themselves only. Where a tool says what a call does (`Tool.subjects`), each thing must be covered, by this grant or another. agent: whose calls, empty for everyone's. until: Unix seconds, 0 for ever. */
+/** How far an approval that is remembered reaches; by default to every call of that tool in the run. arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a part of its path, a list and an object (their JSON) match themselves only. Where a tool says what a call does (`Tool.subjects`), each thing must be covered, by this grant or another. agent: whose calls, empty for everyone's. until: Unix seconds, 0 for ever. also: further `arguments`, any of which will do as well. */
 export interface Grant {
   arguments?: ([string, string])[];
   agent?: string;
   until?: number;
+  also?: (([string, string])[])[];
 }
