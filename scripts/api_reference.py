@@ -60,7 +60,7 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
         ],
     ),
     "assistant": ("An assistant for one folder.", ["antiphon.assistant"]),
-    "host": ("Many runs of teams known by name.", ["antiphon.host"]),
+    "host": ("Many runs of teams known by name; a run undone.", ["antiphon.host", "antiphon.host.undo"]),
     "server": (
         "A host over HTTP in a program of one's own.",
         ["antiphon.server.app", "antiphon.server.routes.mounts", "antiphon.server.subjects"],

@@ -24,6 +24,7 @@ from antiphon.journal.transfer import named_blobs
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.kernel.facts.summary import encode as encode_summary
 from antiphon.models.script import Script, call
+from antiphon.values.message import FileChange, FileState, ToolResult
 from tests.unit.cli.conftest import shell  # noqa: F401 - a fixture
 
 HOSTILE = (
@@ -84,6 +85,11 @@ CASES = {
     ("runs", "resume"): [["a0", "team.yaml"], ["b0", "team.yaml"], ["c0", "team.yaml"], ["d0", "team.yaml"]],
     ("runs", "check"): [["a0", "team.yaml"], ["b0", "hostile.yaml"], ["c0", "team.yaml"], ["\x1b[31m", "x"]],
     ("runs", "move"): [["a0", HOSTILE], ["a0", "plain"], ["b0", ""]],
+    ("runs", "undo"): [
+        *([each, "--dry-run"] for each in ("a0", "b0", "c0", "d0", "e0", "\x1b[31m")),
+        *(["a0", "--to", HOSTILE], ["a0", "--folder", "no\x1b[31m"], ["a0"], ["a0", "--folder", "."]),
+    ],
+    ("runs", "redo"): [["a0"], ["d0"], ["\x1b[31m"]],
     ("runs", "fork"): [["a0"], ["b0", "--at", "3"], ["c0"], ["d0"], ["e0", "--at", "1"], ["\x1b[31m"]],
     ("runs", "rename"): [["a0", HOSTILE], ["a0", "plain"], ["b0", ""]],
     ("runs", "cancel"): [["a0", "--yes"], ["b0", "1/1.\x1b[31m"], ["b0"], ["b0", "--yes"]],
@@ -167,6 +173,14 @@ def zztool(zzargument: str) -> str:
     return "zzresult"
 
 
+@tool
+def zzchange() -> ToolResult:
+    """Change files."""
+    one, two = FileState.of(b"zzsaid\nsame\n"), FileState.of(b"zzerror\nsame\n")
+    named = [(".", "note.md"), (".", "zzargument"), ("zzrun", "zzrun.md")]
+    return ToolResult("zzresult", changes=tuple(FileChange(*each, one, two) for each in named))
+
+
 @tool(requires_approval=True)
 def zzpay(zzargument: str) -> str:
     """Pay.
@@ -179,7 +193,7 @@ def zzpay(zzargument: str) -> str:
 
 async def talk(journal, run_id, *replies, ended=True):
     """A run of two agents whose texts are those of PLACES."""
-    team = [Agent("zzagent", "zzasked", tools=[zztool, zzpay]), Agent("zzhelper", "zzasked")]
+    team = [Agent("zzagent", "zzasked", tools=[zztool, zzpay, zzchange]), Agent("zzhelper", "zzasked")]
     model = Script(list(replies))
     async with open_run(team, journal=journal, run_id=run_id, create=True, model=model) as run:
         request = await run.post("zzagent", "zzasked")
@@ -223,6 +237,7 @@ async def forged(journal, source, run_id, prefix, nested=True):
 REPLIES = (
     call("zztool", zzargument="zzargument"),
     call("zztool", zzargument="fail"),
+    call("zzchange"),
     call("call_agent", agent_name="zzhelper", message="zzasked"),
     "zzsaid",
     call("call_agent", agent_name="nobody zzagent", message="zzasked"),
@@ -295,6 +310,7 @@ def attacked(shell, kept, monkeypatch):  # noqa: F811 - the fixture of that name
     shell.write("profiles/profiles/bad.yaml", f"{quoted}: {quoted}\nprofile_name: {quoted}\n")
     shell.write("models.yaml", f"zzmodel:\n  {quoted}: 1\n")
     shell.write("notes/zz\x1b[31m.md", f"# zzrun {HOSTILE}\n\nzzrun {HOSTILE}\n")
+    shell.write("note.md", f"{HOSTILE}\n")
     shell.write("notes/good.md", f"# zzrun {HOSTILE}\n\nzzrun {HOSTILE}\n".replace("\x00", ""))
     assert shell("knowledge", "add", "zznotes", "notes", "--description", HOSTILE).code == 0
     said = shell("runs", "export", "a0")

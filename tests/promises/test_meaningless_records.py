@@ -34,6 +34,8 @@ READING = {
     ("runs", "resume"): (["team.yaml"], ["team.yaml", "--json"]),
     ("runs", "check"): (["team.yaml"],),
     ("runs", "fork"): ([],),
+    ("runs", "undo"): ([], ["--to", "1"], ["--dry-run", "--json"]),
+    ("runs", "redo"): ([],),
     ("runs", "cancel"): (["--yes"],),
     ("runs", "export"): ([], ["--out", "out.json", "--yes"]),
     ("answer",): ([], ["yes"]),

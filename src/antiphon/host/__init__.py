@@ -8,8 +8,9 @@
 
 `host` is the whole of it, `hosted` one run while this process drives or watches it, `team` what is known of
 a team, `known_teams` which one a run is of, `labels` and `starting` how a run begins, `choices` what may be
-chosen for it, `projects` folders that runs share, `removal` what must not cross when one is removed. May
-import: the kernel, journals, `view`. Never: styles, the command line.
+chosen for it, `projects` folders that runs share, `removal` what must not cross when one is removed, `undo`
+files made again what they were before a run. May import: the kernel, journals, `view`, the tools of a folder.
+Never: styles, the command line.
 """
 
 from antiphon.host.host import Host

@@ -18,6 +18,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.export import export, import_run
 from antiphon.cli.commands.manage import cancel, check, fork, move, rename, resume
 from antiphon.cli.commands.retention import prune, rm
+from antiphon.cli.commands.undo.commands import redo, undo
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import Drawing, clock, tokens
@@ -42,11 +43,25 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, check, fork, move, rename, resume, verify, export, import_run, rm, prune],
+    commands=[
+        cancel,
+        check,
+        fork,
+        move,
+        rename,
+        resume,
+        undo,
+        redo,
+        verify,
+        export,
+        import_run,
+        rm,
+        prune,
+    ],
     epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
 )
 def runs() -> None:
-    """Look at runs, resume, fork, rename, move, cancel or delete them, check and export them."""
+    """Look at runs, resume, fork, undo, rename, move, cancel or delete them, check and export them."""
 
 
 @runs.command("ls", short_help="List the newest runs.")

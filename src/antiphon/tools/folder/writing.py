@@ -91,16 +91,19 @@ def find(root: Root, parts: tuple[str, ...]) -> FoundFile | None:
     return found
 
 
-def put(root: Root, parts: tuple[str, ...], before: FoundFile | None, after: bytes, key: str) -> None:
+def put(
+    root: Root, parts: tuple[str, ...], before: FoundFile | None, after: bytes, key: str,
+    mode: int | None = None,
+) -> None:  # fmt: skip
     """Put `after` in the place of a file that is as `before`; None: there is no file, and folders are made.
 
-    key: the same when the change is made again after a crash, else another one. Mode, owner and attributes
-    stay. Raises FileChanged, ToolError.
+    key: the same when the change is made again after a crash, else another one. mode: its permission bits.
+    Mode, owner and attributes stay else. Raises FileChanged, ToolError.
     """
     name, spare = parts[-1], _spare(key)
     with _telling(root, parts), root.folder(parts[:-1], make=before is None) as folder:
         try:
-            _write(folder, spare, after, name if before is not None else "")
+            _write(folder, spare, after, name if before is not None else "", mode)
             if before is None:
                 _rename(folder, spare, folder, name, _KEEP)
             else:
@@ -119,6 +122,15 @@ def take_away(root: Root, parts: tuple[str, ...], before: FoundFile, key: str) -
         _check_same(folder, spare, before, lambda: _rename(folder, spare, folder, name, _KEEP))
         _remove(folder, spare)
         folder.sync()
+
+
+def clear_empty(root: Root, parts: tuple[str, ...]) -> None:
+    """Take a folder inside away if nothing is in it, and those above it. Raises nothing."""
+    with contextlib.suppress(OSError):
+        while parts:
+            with root.folder(parts[:-1]) as above:
+                os.rmdir(above.at(parts[-1]), dir_fd=above.dir_fd)
+            parts = parts[:-1]
 
 
 def move(root: Root, parts: tuple[str, ...], to: tuple[str, ...], before: FoundFile) -> None:
@@ -195,7 +207,7 @@ def _look(folder: FolderHandle, name: str) -> FoundFile | None:
         os.close(handle)
 
 
-def _write(folder: FolderHandle, spare: str, data: bytes, like: str) -> None:
+def _write(folder: FolderHandle, spare: str, data: bytes, like: str, mode: int | None = None) -> None:
     """A new file, on the disk, with mode, owner and attributes of another one, if there is one."""
     _remove(folder, spare)
     handle = folder.open(spare, _CREATE, 0o600 if like else 0o666)
@@ -208,6 +220,8 @@ def _write(folder: FolderHandle, spare: str, data: bytes, like: str) -> None:
                 _take_after(handle, other)
             finally:
                 os.close(other)
+        if mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(handle, mode)
         os.fsync(handle)
 
 

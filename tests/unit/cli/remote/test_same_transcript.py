@@ -32,7 +32,7 @@ OWN_JOURNAL = {("serve",), ("mcp", "serve"), ("doctor",)}
 """Commands with a journal of their own: the servers', and the one that is looked after."""
 FILE_ONLY = {
     ("ui",), ("runs", "verify"), ("runs", "prune"), ("journal", "vacuum"), ("journal", "seal"),
-    ("journal", "salvage"),
+    ("journal", "salvage"), ("runs", "undo"), ("runs", "redo"),
 }  # fmt: skip
 """Commands that need the journal's file, and say so."""
 READING = {
@@ -301,6 +301,7 @@ def test_rules_are_kept_on_the_server_for_whoever_has_its_token(shell, runs, mon
 def test_a_command_that_needs_the_file_says_so(shell, monkeypatch):  # noqa: F811
     given = {
         ("journal", "salvage"): ["--out", "x.db"], ("runs", "prune"): ["--keep", "1"],
+        ("runs", "undo"): ["x"], ("runs", "redo"): ["x"],
     }  # fmt: skip
     for path in FILE_ONLY:
         said = shell(*path, *given.get(path, []), "--server", "http://127.0.0.1:1")
