@@ -388,7 +388,7 @@ def test_of_calls_side_by_side_each_change_is_undone_once(place: Place) -> None:
             await store.close()
 
     before = place.tree().keys() - {"go", "long", "short"}
-    assert set(asyncio.run(main())) == {"go", "long", "short"}
+    assert asyncio.run(main()) == ["go", "long", "short"]
     assert place.undo(run_id).left == ()
     assert place.tree().keys() == before
 

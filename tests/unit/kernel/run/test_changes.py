@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +69,17 @@ def test_made_moved_and_deleted(tmp_path: Path) -> None:
         (FileChange(here, "a.md", one, None), FileChange(here, "new/b.md", None, one)),
         (FileChange(here, "new/b.md", one, None),),
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody says what mode a new file gets")
+def test_a_file_that_is_made_has_the_mode_on_record(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        found = changes_of(edit_tools(tmp_path), call("write_file", path="a.md", content="one\n"))
+    finally:
+        os.umask(before)
+    assert found[0][1] == (FileChange(str(tmp_path), "a.md", None, FileState.of(b"one\n", 0o640)),)
+    assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == 0o640
 
 
 def test_a_refused_change_is_none(tmp_path: Path) -> None:
