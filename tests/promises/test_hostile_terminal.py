@@ -177,8 +177,8 @@ def zztool(zzargument: str) -> str:
 def zzchange() -> ToolResult:
     """Change files."""
     one, two = FileState.of(b"zzsaid\nsame\n"), FileState.of(b"zzerror\nsame\n")
-    named = [(".", "note.md"), (".", "zzargument"), ("zzrun", "zzrun.md")]
-    return ToolResult("zzresult", changes=tuple(FileChange(*each, one, two) for each in named))
+    named = ("note.md", "zzargument")
+    return ToolResult("zzresult", changes=tuple(FileChange("/zzrun", each, one, two) for each in named))
 
 
 @tool(requires_approval=True)

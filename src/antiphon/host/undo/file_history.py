@@ -50,10 +50,8 @@ class UndoData(Struct, frozen=True):
 class FileStep(Struct, frozen=True):
     """One change of a file."""
 
-    at: float
-    """Unix seconds."""
     seq: int
-    """The record in the run itself; 0 for a change that an undo made."""
+    """The record in the run itself; of what an undo changed, the last one by then."""
     change: FileChange
 
 
@@ -63,8 +61,8 @@ class FileHistory(Struct):
     run_id: str
     steps: list[FileStep] = []
     """In order."""
-    turns: dict[str, tuple[int, float]] = {}
-    """By its name, such as `1/3`, the record with which each turn began, and when."""
+    turns: dict[str, int] = {}
+    """By its name, such as `1/3`, the record with which each turn began."""
     forked_at: int = 0
     """Of a fork: the last record that is another run's."""
     data: Any = None
@@ -77,13 +75,13 @@ class FileHistory(Struct):
     """Of an undo: what became of the files, call by call."""
     closed: bool = False
 
-    def wanted(self, seq: int, at: float) -> list[WantedFile]:
-        """What files are to be again to be as they were before record `seq`, which came at the time `at`."""
+    def wanted(self, seq: int) -> list[WantedFile]:
+        """What files are to be again to be as they were before record `seq`."""
         first: dict[Place, FileChange] = {}
         last: dict[Place, FileChange] = {}
         for each in self.steps:
             place = each.change.folder, each.change.path
-            if each.seq >= seq if each.seq else each.at >= at:
+            if each.seq >= seq:
                 first.setdefault(place, each.change)
             last[place] = each.change
         found = [
@@ -93,10 +91,11 @@ class FileHistory(Struct):
         ]
         return sorted(found, key=_in_order)
 
-    def start_of(self, turn: str) -> tuple[int, float]:
-        """The record with which a turn began, and when. Raises UserError for one that it has not."""
+    def start_of(self, turn: str) -> int:
+        """The record with which a turn began; without one the run's first. Raises UserError for a turn that
+        it has not."""
         if not turn:
-            return self.forked_at + 1, 0.0
+            return self.forked_at + 1
         name = turn if "/" in turn else f"1/{turn}"
         if name not in self.turns:
             known = ", ".join(list(self.turns)[-8:]) or "none"
@@ -118,14 +117,14 @@ async def history_of(journal: Journal, run_id: str) -> FileHistory:
             for change in tree.add(record):
                 if isinstance(change, TurnStart):
                     name = f"{change.activation.id}/{change.turn.number}"
-                    found.turns[name] = record.seq, record.at
+                    found.turns[name] = record.seq
                 elif isinstance(change, EffectStart):
                     began[change.effect.id] = record.seq
                 elif isinstance(change, FilesChange):
                     names.add(change.effect.name)
                     for each in change.changes:
                         if (step := _follows(each, began.get(change.effect.id, 0), known)) is not None:
-                            found.steps.append(FileStep(record.at, record.seq, step))
+                            found.steps.append(FileStep(record.seq, step))
                             known[each.folder, each.path] = record.seq, step
                 elif isinstance(change, EffectEnd):
                     effect = change.effect
@@ -211,10 +210,10 @@ def wanted_by(data: UndoData, history: FileHistory, undos: Sequence[Undo]) -> li
         ]
         return sorted(found, key=_in_order)
     own = [each for each in history.steps if each.seq <= data.seq]
-    # The clocks are one machine's; of one time the run's own change came first.
-    steps = own + [replace(step, seq=0) for each in undos for step in each.history.steps]
-    merged = replace(history, steps=sorted(steps, key=lambda each: (each.at, each.seq == 0)))
-    return merged.wanted(*history.start_of(data.to))
+    # No clock says which came first: an undo knows how far the run was by then.
+    steps = own + [FileStep(each.data.seq, step.change) for each in undos for step in each.history.steps]
+    merged = replace(history, steps=sorted(steps, key=lambda each: each.seq))
+    return merged.wanted(history.start_of(data.to))
 
 
 def _in_order(each: WantedFile) -> tuple[bool, str, str]:

@@ -214,8 +214,11 @@ def _is_done(now: FoundFile | None, each: WantedFile, plan: RestoredFile) -> boo
 
 def _place(each: WantedFile, folder_of: Callable[[str], str]) -> tuple[Root, tuple[str, ...]]:
     """Raises ToolError for what lies nowhere, or where nobody may write."""
+    folder = folder_of(each.folder)
+    if not os.path.isabs(folder):
+        raise ToolError(f"its folder is on record as {folder}, and nobody knows from where")
     try:
-        root = Root(folder_of(each.folder))
+        root = Root(folder)
     except ConfigError as error:
         raise ToolError(f"its folder {each.folder} is not there") from error
     parts = root.parts(each.path)
