@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from antiphon.tools.shell import Workspace, changes, shell_tools
+from antiphon.tools.shell import Workspace, changes, commands, shell_tools
 from antiphon.values.message import MAX_KEPT_FILE, FileChange, FileState, ToolResult
 from antiphon.values.tool import ToolContext
 
@@ -360,6 +360,16 @@ def test_what_is_no_index_holds_nothing(tmp_path: Path) -> None:
     ):
         path.write_bytes(data)
         assert git_index.held(str(path), b"") == {}
+
+
+def test_a_keeper_loads_little() -> None:
+    """Each command starts one, and would wait for what it loads."""
+    begin = commands._PROGRAM.partition("os.setsid()\n")[2].rpartition("main(")[0]
+    program = f"import os, sys\n{begin}print(*sys.modules)"
+    given = [sys.executable, "-I", "-S", "-c", program, "", commands._PACKAGE]
+    told = subprocess.run(given, capture_output=True, text=True, check=True).stdout.split()
+    assert "antiphon.tools.shell.keeping.scan" in told
+    assert not {"collections", "hashlib", "json", "re", "subprocess", "typing"} & set(told)
 
 
 Tree = dict[str, tuple[int, bytes]]

@@ -20,7 +20,6 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterable
 
 from antiphon.tools.shell.keeping import git_index, place
 
@@ -79,15 +78,16 @@ class FolderWatch:
         after = self._looked(self._before.files)
         changed = differences(self._before.files, after.files)
         if changed:
-            self._lay(zip(changed[::3], changed[1::3], changed[2::3], strict=True), folder)
+            self._lay(changed, folder)
             place.write(folder, "changed", place.pack({"changed": changed}))
         if changed or after.read or self._before.read:
             self._keep(after)
 
-    def _lay(self, changed: Iterable[tuple[str, str, str]], folder: str) -> None:
+    def _lay(self, changed: list[str], folder: str) -> None:
         """Have copies of files, as they were and are, in the folder of the command."""
         size = 0
-        for row in sorted(changed, key=lambda row: size_of(*row)):
+        rows = zip(changed[::3], changed[1::3], changed[2::3], strict=True)
+        for row in sorted(rows, key=lambda row: size_of(*row)):
             size += size_of(*row)[0]
             if size > MAX_RECORDED:
                 return
