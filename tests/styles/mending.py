@@ -54,11 +54,15 @@ class Project:
         for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a shop"]):
             who = ["-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false"]
             subprocess.run(["git", "-C", self.folder, *who, *words], check=True, capture_output=True)
-        os.mkfifo(self.folder / "gate")
+        os.mkfifo(self.gate)
 
     @property
     def shop(self) -> Path:
         return self.folder / "shop.py"
+
+    @property
+    def gate(self) -> Path:
+        return self.folder / "gate"
 
     @property
     def runs(self) -> int:
