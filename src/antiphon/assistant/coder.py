@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from antiphon import Agent, Hooks, Model, ModelOptions, Tool
 from antiphon.assistant import prompt
 from antiphon.assistant.asking import ask_user
 from antiphon.assistant.conventions.found import Conventions
+from antiphon.assistant.conventions.places import state_folder
 from antiphon.assistant.conventions.skills import skill_tool, told_of
 from antiphon.assistant.delegates import EXPLORER, delegate_tool
 from antiphon.assistant.hooks.runner import HookRunner
@@ -23,13 +25,15 @@ from antiphon.assistant.hooks.turns import NAME as HOOKS
 from antiphon.assistant.hooks.turns import end_turn, hooks_agent, plan_turn
 from antiphon.assistant.permission import Mode, Permission
 from antiphon.assistant.todo import todo, write_list
+from antiphon.assistant.worktrees.workers import HANDOVER, Workers
+from antiphon.assistant.worktrees.workers import NAMES as WORKERS
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError
 from antiphon.tools import edit_tools, folder_tools
 from antiphon.tools.mcp import mcp_toolset
 from antiphon.tools.shell import Workspace, shell_tools
 from antiphon.values.agent import Compaction
-from antiphon.values.hooks import DirectResult, InstructionsContext, TurnContext
+from antiphon.values.hooks import Decision, DirectResult, InstructionsContext, TurnContext
 from antiphon.values.tool.toolset import Toolset
 
 NAME = "coder"
@@ -73,6 +77,7 @@ class Coder:
         confined = self._workspace.confined.kind != "none"
         self.permission = Permission(self.conventions.rules, mode, confined=confined)
         self._hooks = HookRunner(self.conventions.hooks, self.folder)
+        self._workers = self._writing()
         self._agents = self._made()
 
     def agents(self) -> Sequence[Agent]:
@@ -105,23 +110,26 @@ class Coder:
         return end.output if not end.code else f"[`{line}` failed with {end.code}: {end.errors}]"
 
     def _made(self) -> tuple[Agent, ...]:
-        agents = (self._coder(), self._explorer())
+        workers = self._workers.agents if self._workers is not None else ()
+        agents = (self._coder(), self._explorer(), *workers)
         runs = self._hooks.has("UserPromptSubmit", "Stop")
         return (*agents, hooks_agent(self._hooks)) if runs else agents
 
     def _coder(self) -> Agent:
         hooks = Hooks(intercept_call=_intercept, authorize=self.permission.authorize)
-        calls: tuple[str, ...] = (EXPLORER,)
+        calls: tuple[str, ...] = (EXPLORER, *((*WORKERS, HANDOVER) if self._workers is not None else ()))
         if self._hooks.has("UserPromptSubmit", "Stop"):
             hooks = replace(
                 hooks, plan_turn=partial(plan_turn, runner=self._hooks),
                 end_turn=partial(end_turn, runner=self._hooks),
             )  # fmt: skip
-            calls = (EXPLORER, HOOKS)
+            calls = (*calls, HOOKS)
         tools = [
             *self._reading(), *edit_tools(self.folder), *shell_tools(self._workspace), todo, ask_user,
-            delegate_tool(), *([skill_tool(self.conventions.skills_now)] if self.conventions.skills else []),
+            delegate_tool(self._workers),
         ]  # fmt: skip
+        if self.conventions.skills:
+            tools.append(skill_tool(self.conventions.skills_now))
         return Agent(
             NAME, self._instructions, self._model, [*self._hooked(tools), *self._servers()],
             "Works in a folder: on code, texts, data.",
@@ -137,6 +145,27 @@ class Coder:
             asking=ModelOptions(max_output_tokens=MAX_OUTPUT),
             hooks=Hooks(authorize=self.permission.authorize),
         )  # fmt: skip
+
+    def _writing(self) -> Workers | None:
+        """Those that write in worktrees; None where this is no root of a repository."""
+        if not (self.folder / ".git").exists() or shutil.which("git") is None:
+            return None
+        confined = self._workspace.confined.kind != "none"
+        alone = Permission(self.conventions.rules, "auto", confined=confined)
+
+        def authorize(tool: Tool, arguments: str) -> tuple[Decision, str] | None:
+            # In a worktree it may do what nobody is asked for; but where nothing is changed, nothing is.
+            decides = self.permission if self.permission.mode == "plan" else alone
+            return decides.authorize(tool, arguments)
+
+        state = state_folder(self.folder, self._env)
+        return Workers(self.folder, state, self._model, self._tools_of, authorize, self.permission.authorize)
+
+    def _tools_of(self, place: Path) -> list[Tool]:
+        """The tools of who writes in a worktree."""
+        reading = [each for each in folder_tools(place) if each.name not in LEFT_OUT]
+        shell = shell_tools(Workspace(place, read=[os.fspath(self.folder / ".git")]))
+        return self._hooked([*reading, *edit_tools(place), *shell])
 
     def _hooked(self, tools: Sequence[Tool]) -> list[Tool]:
         return [hooked(each, self._hooks) for each in tools]

@@ -8,7 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from antiphon import Tool, ToolContext, tool
+from antiphon import Tool, ToolContext, ToolError, tool
+from antiphon.assistant.worktrees.slots import SLOTS
+from antiphon.assistant.worktrees.workers import Workers
 from antiphon.errors import EffectFailed
 
 MAX_TASKS = 8
@@ -18,34 +20,49 @@ EXPLORER = "explorer"
 
 
 class DelegatedTask(Struct, frozen=True, forbid_unknown_fields=True):
-    """Work for one agent. title: a few words for people. task: all that it is told."""
+    """Work for one agent. title: a few words for people. task: all that it is told. writes: it changes files,
+    in a git worktree."""
 
     title: Annotated[str, Meta(min_length=1, max_length=80)]
     task: Annotated[str, Meta(min_length=1)]
+    writes: bool = False
 
 
-def delegate_tool() -> Tool:
-    """`delegate`, for agents that may call the explorer."""
+def delegate_tool(workers: Workers | None) -> Tool:
+    """`delegate`, for agents that may call the explorer. workers: who does what changes files; None: nobody
+    does."""
 
-    @tool(effect="read", kind="search", title="Give work away", exclusive=True)
+    @tool(effect="read", kind="search", title="Give work away", exclusive=True, timeout=600)
     async def delegate(
         ctx: ToolContext, tasks: Annotated[list[DelegatedTask], Meta(min_length=1, max_length=MAX_TASKS)]
     ) -> str:
         """Have agents read and report, up to eight at once, and wait for all of them.
 
         Args:
-            tasks: who does what; each agent knows its own task and nothing else.
+            tasks: who does what; each agent knows its own task and nothing else. One with `writes` (at most
+                four) changes files in a git worktree; what it changed is handed over as one patch.
         """
-        found = await asyncio.gather(*[_report(ctx, EXPLORER, each.task) for each in tasks])
+        writing = sum(each.writes for each in tasks)
+        if writing and workers is None:
+            raise ToolError(
+                "Nobody writes here: this folder is not the root of a git repository with a commit"
+            )
+        if writing > SLOTS:
+            raise ToolError(f"At most {SLOTS} tasks write at once; got {writing}")
+        found = await asyncio.gather(
+            *[_report(ctx, workers, number, each) for number, each in enumerate(tasks, 1)]
+        )
         return _joined(tasks, found)
 
     return delegate
 
 
-async def _report(ctx: ToolContext, agent: str, task: str) -> str:
+async def _report(ctx: ToolContext, workers: Workers | None, number: int, given: DelegatedTask) -> str:
     """What came of one task; of one that failed why, and what there is of it."""
     try:
-        return await ctx.call(agent, task)
+        if given.writes and workers is not None:
+            return await workers.work(ctx, number, given.title, given.task)
+        return await ctx.call(EXPLORER, given.task)
     except EffectFailed as error:
         return f"[{error.outcome}: {error}]\n{error.partial}".rstrip()
 

@@ -13,7 +13,7 @@ Mode = Literal["plan", "ask", "edits", "auto", "open"]
 """`plan` only reads; `ask` leaves it to the run's policy, which usually asks for all that acts; `edits`
 changes files unasked; `auto` deletes them and runs confined commands too; `open` asks for nothing."""
 MODES: tuple[Mode, ...] = get_args(Mode)
-EDITS = frozenset({"edit_file", "write_file", "move_file"})
+EDITS = frozenset({"edit_file", "write_file", "move_file", "apply_patch"})
 CONFINED = frozenset({"delete_file", "shell", "stop_job"})
 
 

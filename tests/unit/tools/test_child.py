@@ -19,6 +19,7 @@ SPINNING = "import re; at_work, text = re.compile('(a+)+$').search, 'a' * 64 + '
 """Lets no thread of its own run, for years."""
 SLEEPING = "import time; at_work, text = time.sleep, 1e6"
 STARTERS = {
+    "assistant/worktrees/git.py": "asks git for worktrees and patches, with a timeout",
     "assistant/hooks/scripts.py": "runs what the user wrote, with a timeout that ends all of it",
     "tools/child.py": "bounded, as is proved here",
     "tools/folder/readers/apart.py": "names the errors of what `child` starts",

@@ -22,14 +22,15 @@ from antiphon.errors import ConfigError, UserError
 from antiphon.values.policy import Grant, Ruling, StandingRule
 
 WORDS: Mapping[str, tuple[str, ...]] = {
-    "edit": ("edit_file", "write_file", "move_file", "delete_file"),
+    "edit": ("edit_file", "write_file", "move_file", "delete_file", "apply_patch"),
     "read": ("read_lines", "grep_files", "find_files", "list_files", "view_image", "attach_file"),
     "web": ("visit_url", "web_search"),
 }
 """Words that stand for several tools."""
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "shell": ("command",), "edit_file": ("path",), "write_file": ("path",), "move_file": ("path", "to"),
-    "delete_file": ("path",), "read_lines": ("path",), "view_image": ("path",), "attach_file": ("path",),
+    "delete_file": ("path",), "apply_patch": ("patch",), "read_lines": ("path",), "view_image": ("path",),
+    "attach_file": ("path",),
     "visit_url": ("url",), "web_search": ("query",),
 }  # fmt: skip
 """Of a tool the arguments that a pattern alone is about."""
