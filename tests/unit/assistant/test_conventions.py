@@ -75,6 +75,25 @@ def test_a_link_out_of_the_project_is_not_followed(place: Path, tmp_path: Path) 
     assert "leads out of the project" in found
 
 
+def test_the_users_own_may_lie_anywhere(place: Path, tmp_path: Path) -> None:
+    write(tmp_path / "dotfiles/AGENTS.md", "of the user")
+    write(tmp_path / "dotfiles/skills/tides/SKILL.md", SKILL.format("tides", "Knows tides.", "Ebb."))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/antiphon").symlink_to(tmp_path / "dotfiles")
+    found = told(place)
+    assert "of the user" in found
+    assert "- tides: Knows tides." in found
+
+
+def test_skills_and_commands_of_a_project_lie_in_it(place: Path, tmp_path: Path) -> None:
+    write(tmp_path / "far/skills/tides/SKILL.md", SKILL.format("tides", "Knows tides.", "Ebb."))
+    write(tmp_path / "far/commands/look.md", "Look.")
+    (place / ".agents").symlink_to(tmp_path / "far")
+    assert "tides" not in told(place)
+    assert coder(place).said("/look") == "/look"
+    assert findings(place).count("leads out of the project") == 2
+
+
 def test_guidance_that_is_long_is_cut(place: Path) -> None:
     write(place / "AGENTS.md", "x" * 100_000)
     found = told(place)

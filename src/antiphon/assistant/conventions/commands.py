@@ -57,16 +57,19 @@ class UserCommand(Struct, frozen=True):
         return "".join(told) + (f"\n\n{arguments}" if arguments and not placed else "")
 
 
-def find_commands(folders: Iterable[Path]) -> tuple[dict[str, UserCommand], list[ConfigError]]:
-    """The commands in folders of commands by name, of two of one name the later one; and what is wrong."""
+def find_commands(
+    folders: Iterable[tuple[Path, Path | None]],
+) -> tuple[dict[str, UserCommand], list[ConfigError]]:
+    """The commands in folders of commands by name, of two of one name the later one; and what is wrong.
+    Beside each folder stands the one that its files lie in, links followed; None: anywhere."""
     found: dict[str, UserCommand] = {}
     faults: list[ConfigError] = []
-    for folder in folders:
+    for folder, root in folders:
         for path in sorted(folder.glob("*.md"))[:MAX_COMMANDS]:
             try:
                 if not NAME.fullmatch(path.stem):
                     raise ConfigError("a command's name is letters, digits, '-' and '_'", str(path))
-                head = read_front_matter(read_inside(path, folder), str(path), KNOWN, ())
+                head = read_front_matter(read_inside(path, root), str(path), KNOWN, ())
             except ConfigError as error:
                 faults.append(error)
                 continue

@@ -67,9 +67,11 @@ class Conventions:
         ConfigError."""
         self.trust.add(self.untrusted)
 
-    def _places(self, name: str) -> list[Path]:
-        """Folders of that name, the user's first; what stands nearer counts more, and is later."""
-        return [self.user / name, *(each / AGENTS / name for each in self.folders)]
+    def _places(self, name: str) -> list[tuple[Path, Path | None]]:
+        """Folders of that name, the user's first; what stands nearer counts more, and is later. Beside each
+        what its files must lie in."""
+        root = self.folders[0]
+        return [(self.user / name, None), *((each / AGENTS / name, root) for each in self.folders)]
 
     def _files(self, name: str) -> Iterator[tuple[Path, str, bool]]:
         """The user's file of that name and the project's, each with its text, and whether it is the

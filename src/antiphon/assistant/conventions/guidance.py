@@ -19,7 +19,7 @@ def guidance(user: Path, folders: Sequence[Path]) -> str:
 
     A file that cannot be read is told as such, so that whoever reads the answer knows.
     """
-    parts = [*_told(user, user, NAMES[:1]), *(part for each in folders for part in _told(each, folders[0]))]
+    parts = [*_told(user, None, NAMES[:1]), *(part for each in folders for part in _told(each, folders[0]))]
     found: list[str] = []
     for part in reversed(parts):
         # What stands nearest goes before what stands far.
@@ -30,7 +30,7 @@ def guidance(user: Path, folders: Sequence[Path]) -> str:
     return "\n\n".join(reversed(found))
 
 
-def _told(folder: Path, root: Path, names: Iterable[str] = NAMES) -> Iterable[str]:
+def _told(folder: Path, root: Path | None, names: Iterable[str] = NAMES) -> Iterable[str]:
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         return

@@ -36,8 +36,9 @@ def state_folder(folder: Path, env: Mapping[str, str]) -> Path:
     return Path(os.path.realpath(home)) / "antiphon"
 
 
-def read_inside(path: Path, root: Path) -> str:
-    """A text file that lies in `root`, links followed. Raises ConfigError: it does not, or cannot be read."""
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+def read_inside(path: Path, root: Path | None) -> str:
+    """A text file that lies in `root`, links followed; None: wherever it lies, as the user's own may. Raises
+    ConfigError: it does not, or cannot be read."""
+    if root is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
         raise ConfigError("is a link that leads out of the project, and is left out", os.fspath(path))
     return read_text(path)

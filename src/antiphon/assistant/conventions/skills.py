@@ -37,17 +37,18 @@ class Skill(Struct, frozen=True):
     body: str
 
 
-def find_skills(folders: Iterable[Path]) -> tuple[dict[str, Skill], list[ConfigError]]:
+def find_skills(folders: Iterable[tuple[Path, Path | None]]) -> tuple[dict[str, Skill], list[ConfigError]]:
     """The skills in folders of skills by name, of two of one name the later one, and what is wrong with any.
+    Beside each folder stands the one that its files lie in, links followed; None: anywhere.
 
     A skill without a name or a description is left out; an unknown key is told only.
     """
     found: dict[str, Skill] = {}
     faults: list[ConfigError] = []
-    for folder in folders:
+    for folder, root in folders:
         for path in sorted(folder.glob(f"*/{FILE}"))[:MAX_SKILLS]:
             try:
-                skill = _read(path, folder, faults)
+                skill = _read(path, root, faults)
             except ConfigError as error:
                 faults.append(error)
                 continue
@@ -56,7 +57,7 @@ def find_skills(folders: Iterable[Path]) -> tuple[dict[str, Skill], list[ConfigE
     return found, faults
 
 
-def _read(path: Path, root: Path, faults: list[ConfigError]) -> Skill | None:
+def _read(path: Path, root: Path | None, faults: list[ConfigError]) -> Skill | None:
     head = read_front_matter(read_inside(path, root), str(path), KNOWN, ("name", "description"))
     faults.extend(head.faults)
     name, description = head.values.get("name", ""), " ".join(head.values.get("description", "").split())
