@@ -20,12 +20,12 @@ from bench.instructions import CELLS, PER_UNIT, work
 
 PACKAGE = os.path.dirname(antiphon.__file__) + os.sep
 GATES: Mapping[str, float] = {
-    "tool turn": 90.5,
-    "agent call, a chain of 50": 166,
-    "agent call, 1 to many": 122,
-    "hop of a ring of 100 roles": 283.5,
-    "run of one answer": 281.5,
-    "load and fold, a turn": 33,
+    "tool turn": 89.5,
+    "agent call, a chain of 50": 163.5,
+    "agent call, 1 to many": 120,
+    "hop of a ring of 100 roles": 215.5,
+    "run of one answer": 279.5,
+    "load and fold, a turn": 31.5,
     "agent with one tool": 6,
 }
 """Python calls of a unit, at most."""

@@ -207,7 +207,11 @@ class ActionContext(Operations):
             raise UserError(f"{self.agent}: what it publishes is a Message; got {shown(message)}")
         if not self.can_publish:
             raise UserError(f"{self.agent} was called by somebody who distributes nothing; return the result")
-        self.published.append(self._json(clean_fields(message), "what it publishes"))
+        try:
+            self.published.append(stored(message))
+        except (TypeError, ValueError, RecursionError):
+            # The slow way makes texts right, and says what cannot be.
+            self.published.append(self._json(clean_fields(message), "what it publishes"))
 
     def set(self, key: str, value: Any) -> None:
         """Record `data[key] = value` once the action has ended. Raises UserError when it is not JSON."""

@@ -12,7 +12,7 @@ from antiphon.errors import UserError
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall, reason_shown
 from antiphon.kernel.facts.events import CallEffect, EffectFinished, MessagePosted, StateChanged
-from antiphon.kernel.facts.fold import hops
+from antiphon.kernel.facts.fold.hops import NONE
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
@@ -30,6 +30,7 @@ from antiphon.values.hooks import (
 )
 from antiphon.values.message import Message, ToolCall
 
+_GO_ON = Continue()
 _Answer = TypeVar("_Answer", bound=Struct | None)
 
 
@@ -40,6 +41,9 @@ def checked(found: _Answer, *kinds: type) -> _Answer:
     if not isinstance(found, kinds):
         names = " or ".join([*(kind.__name__ for kind in kinds), "None"])
         raise UserError(f"{names} is expected, not {type(found).__name__}")
+    if type(found) is Continue and found == _GO_ON and type(found.reminder) is str:
+        # It says nothing, and so holds nothing of the user's.
+        return found
     try:
         return stored(found)
     except (TypeError, ValueError):
@@ -93,7 +97,8 @@ def context(
 ) -> TurnContext:
     """An activation as its hooks see it."""
     current, mailbox = activation.turn, activation.mailbox
-    chains = [dict(hops.of(activation, each)) for each in taken] if mailbox.hops else [{} for _ in taken]
+    known, toolsets = mailbox.hops, run.owner.toolsets
+    chains = [dict(known.get(each.id, NONE)) for each in taken] if known else [{} for _ in taken]
     ended = mailbox.background_results
     return TurnContext(
         run.run_id,
@@ -114,7 +119,7 @@ def context(
         activation.conversation.window_tokens,
         background_agents(activation) if activation.open else [],
         activation.progress.reminders,
-        {name: each.tools for name, each in run.owner.toolsets.items()},
+        {name: each.tools for name, each in toolsets.items()} if toolsets else {},
     )
 
 

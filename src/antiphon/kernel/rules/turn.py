@@ -60,7 +60,7 @@ def without_tools(activation: Activation) -> bool:
 
 def _by_hooks(emit: Emit, run: RunState, agent: Agent, activation: Activation) -> Next:
     """Start a turn as the agent's own hooks say."""
-    if without_tools(activation):
+    if activation.own_model and without_tools(activation):
         # Whoever wrote the question is not whoever made the agent: nothing is done on its word.
         emit(TurnStarted(activation.id, to_take(agent, activation), offered_tools=()))
         return AGAIN

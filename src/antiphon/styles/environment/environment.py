@@ -32,7 +32,7 @@ from antiphon.styles.environment.roles.alone import Cast, agent_of, models_of_ac
 from antiphon.styles.environment.roles.memory import Memory
 from antiphon.styles.environment.roles.role import Role
 from antiphon.styles.environment.roles.setup import RoleSetup
-from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Subscriber, given
+from antiphon.styles.environment.rounds import EVERYONE, MOVED, ROUNDS, Rounds, Routes, Subscriber, given
 from antiphon.styles.environment.topic import USER_REQUIREMENT
 from antiphon.values.actions import Act, ActionContext
 from antiphon.values.fields import fit
@@ -112,7 +112,7 @@ class Environment(ExtEnv):
         self._used, self._spent = Usage(), 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
-        self._rounds = Rounds(lambda: self._routes, lambda: self.laps, self._distribute)
+        self._rounds = Rounds(self._routes, lambda: self.laps, self._distribute)
         self.add_roles(roles)
 
     # -- who is there --------------------------------------------------------------------------
@@ -215,11 +215,12 @@ class Environment(ExtEnv):
         self._distributed.append(message)
 
     def _receipt(self, message: Message) -> Receipt:
-        unknown = self._routes.unknown(message.send_to)
+        send_to = message._send_to
+        unknown = self._routes.unknown(send_to) if send_to != EVERYONE else ()
         if unknown:
             known = ", ".join(self.roles) or "(none)"
             LOG.warning("%s: nobody has the address %s. Known: %s", self.name, ", ".join(unknown), known)
-        return Receipt(message.id, tuple(self._routes.of(message.cause_by, message.send_to)), tuple(unknown))
+        return Receipt(message.id, tuple(self._routes.of(message._cause_by, send_to)), tuple(unknown))
 
     def waits_for(self, role: Role) -> bool:
         """Whether a message waits for a role."""
@@ -477,7 +478,8 @@ class RoleEnvironment:
         ctx = self._role._ctx
         if ctx is None or message is None:
             return self._environment.publish_message(message)
-        message.sent_from = message.sent_from or self._role.key
+        if not message._sent_from:
+            message.sent_from = self._role.key
         if ctx.can_publish:
             ctx.publish(to_kernel(message, self._environment.name, ctx.agent))
         return self._environment._receipt(message)

@@ -24,6 +24,7 @@ from antiphon.styles.environment.topic import (
     topic_of,
 )
 from antiphon.values.codec import clean_text
+from antiphon.values.fields import unchecked
 from antiphon.values.message import Message as KernelMessage
 from antiphon.values.message import new_id
 from antiphon.values.schema.fitted import fitted
@@ -141,9 +142,9 @@ class Message:
             self.id,
             self.instruct_content,
             self.role,
-            self.cause_by,
-            self.sent_from,
-            sorted(addresses_of(self.send_to)),
+            self._cause_by,
+            self._sent_from,
+            sorted(addresses_of(self._send_to)),
             self.metadata,
         )
         try:
@@ -249,6 +250,7 @@ class _Rest(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     sent_from: str | None = None
 
 
+_kernel_message = unchecked(KernelMessage)
 _DEEP = 100
 """Levels in which the place of what cannot be written is looked for."""
 
@@ -295,16 +297,19 @@ def to_kernel(message: Message, receiver: str, publisher: str | None = None) -> 
 
     publisher: its sender, where that is not what `sent_from` says.
     """
-    sender = message.sent_from if publisher is None else publisher
-    data: dict[str, Any] = {"role": message.role, "send_to": sorted(message.send_to)}
+    said_by, content, message_id = message._sent_from, message.content, message.id
+    sender = said_by if publisher is None else publisher
+    data: dict[str, Any] = {"role": message.role, "send_to": sorted(message._send_to)}
     if message.instruct_content is not None or message.metadata:
         written = message._written()
         data["instruct_content"], data["metadata"] = written.instruct_content, written.metadata
-    if sender != message.sent_from:
-        data["sent_from"] = message.sent_from
-    return KernelMessage(
-        "forward", sender, receiver, message.content, id=message.id, topic=message.cause_by, data=data
-    )
+    if sender != said_by:
+        data["sent_from"] = said_by
+    topic, make = message._cause_by, _kernel_message
+    for text in (sender, receiver, content, message_id, topic):
+        if type(text) is not str or not text.isascii():
+            make = KernelMessage  # which finds what is wrong with it, if anything
+    return make("forward", sender, receiver, content, id=message_id, topic=topic, data=data)
 
 
 def from_kernel(message: KernelMessage) -> Message:

@@ -27,6 +27,8 @@ ROUNDS = "rounds"
 """The intent of the request that has an environment do rounds; its data say how many, and the laps."""
 MOVED = "moved"
 """The intent of a message in which a role tells its environment of new topics and addresses."""
+EVERYONE = frozenset({MESSAGE_ROUTE_TO_ALL})
+"""The addresses of a message that names none."""
 ROUTES = (MESSAGE_ROUTE_TO_ALL, MESSAGE_ROUTE_TO_NONE, MESSAGE_ROUTE_TO_SELF)
 """Addresses that mean something to everyone."""
 STOPPED = 20
@@ -57,6 +59,7 @@ class Routes:
         self._topics: dict[str, dict[str, None]] = {}
         self._addresses: dict[str, dict[str, None]] = {}
         self._everything: dict[str, None] = {}
+        self._places: dict[str, int] = {}
         self.members: dict[str, str] = {}
         for seat in seats:
             self.put(seat)
@@ -72,6 +75,7 @@ class Routes:
                     index[key].pop(old.name, None)
             self._everything.pop(old.name, None)
         self.seats[seat.name] = seat
+        self._places[seat.name] = seat.place
         self.members.update(dict.fromkeys(seat.members, seat.name))
         for index, keys in ((self._topics, seat.watch), (self._addresses, seat.addresses)):
             for key in keys:
@@ -94,7 +98,7 @@ class Routes:
                 found.update(self._everything)
             else:
                 found.update(self._addresses.get(address, ()))
-        return sorted(found, key=self.place)
+        return sorted(found, key=self._places.__getitem__) if len(found) > 1 else list(found)
 
     def concern(self, message: Message) -> list[str]:
         """The names of those a published message concerns."""
@@ -105,10 +109,6 @@ class Routes:
     def unknown(self, addresses: Iterable[str]) -> list[str]:
         """Those of the addresses that are nobody's."""
         return sorted(each for each in addresses if each not in ROUTES and not self._addresses.get(each))
-
-    def place(self, name: str) -> int:
-        """Where somebody stands among the others."""
-        return self.seats[name].place
 
     def owner(self, member: str) -> Subscriber | None:
         """In whose name an agent reacts; None for one that is no member any more."""
@@ -126,7 +126,7 @@ class Routes:
 
 
 class Rounds:
-    """The rules of one environment. `refresh` gives the seats as they are before a round.
+    """The rules of one environment, whose `routes` are changed as its roles move.
 
     laps: how often one role may react in one chain of messages where the request says nothing about it,
     None for any number. seen: told of every message that is distributed, and whether the round begins
@@ -135,7 +135,7 @@ class Rounds:
 
     def __init__(
         self,
-        routes: Callable[[], Routes],
+        routes: Routes,
         laps: Callable[[], int | None],
         seen: Callable[[Message, bool], None],
     ) -> None:
@@ -144,13 +144,15 @@ class Rounds:
 
     def plan(self, context: TurnContext) -> TurnPlan:
         """One round: everyone whom a message concerns reacts, and so do those with unread ones."""
-        routes = self._routes()
+        routes = self._routes
         changes: dict[str, Any] = {}
         if context.turn == 1:
             changes = {**self._asked(context.new_messages), "failed": {}, "stopped": {}}
-        most = (changes or context.data).get("laps", self._laps())
+        known = changes or context.data
+        most = known["laps"] if "laps" in known else self._laps()
         failed = changes.get("failed", context.data.get("failed", {}))
-        moved = {each.sender: each.data for each in context.new_messages if _moves(each)}
+        news = context.new_messages
+        moved = {each.sender: each.data for each in news if each.intent == MOVED and _moves(each)}
         known = context.data.get("moved", {})
         if moved:
             changes["moved"] = {**known, **moved}
@@ -159,8 +161,8 @@ class Rounds:
         self._begun = True
         given: dict[str, list[int]] = {}
         stopped: dict[str, int] = {}
-        for position in self._positions(routes, context.new_messages):
-            message = context.new_messages[position]
+        for position in self._positions(routes, news):
+            message = news[position]
             self._seen(message, not given)
             counts = context.hops[position]
             for name in routes.concern(message):
@@ -169,7 +171,8 @@ class Rounds:
                     met = f"{name} from {routes.members.get(message.sender, message.sender) or 'the user'}"
                     stopped[met] = stopped.get(met, 0) + 1
                     continue
-                given.setdefault(_freest(members, context.unread, given, failed), []).append(position)
+                one = members[0] if len(members) == 1 else _freest(members, context.unread, given, failed)
+                given.setdefault(one, []).append(position)
         if stopped:
             known = changes.get("stopped", context.data.get("stopped", {}))
             more = {met: known.get(met, 0) + count for met, count in stopped.items()}
@@ -181,7 +184,7 @@ class Rounds:
         following = self._following(context)
         if isinstance(following, Return):
             quiet = following.outcome == "completed"
-            for note in _notes(context, self._routes() if quiet else None):
+            for note in _notes(context, self._routes if quiet else None):
                 LOG.warning("%s: %s", context.agent, note)
         return following
 
@@ -194,11 +197,11 @@ class Rounds:
         failed = {each.agent: each.reason for each in context.results if each.outcome in lost}
         changes = {"failed": {**data.get("failed", {}), **failed}} if failed else {}
         everyone = changes.get("failed", data.get("failed", {}))
-        routes = self._routes()
+        routes = self._routes
         for each in context.results:
             if each.outcome in ("budget", "limit", "cancelled", "no_progress"):
                 return Return(each.outcome, reason=f"{each.agent}: {each.reason}", activation_data=changes)
-        unread = any(
+        unread = bool(context.unread) and any(
             name not in everyone and routes.ready(name, count) for name, count in context.unread.items()
         )
         if (unread or context.inbox) and (most is None or context.turn < most):
@@ -227,6 +230,8 @@ class Rounds:
         return [messages[position] for position in self._positions(routes, messages)]
 
     def _positions(self, routes: Routes, taken: Sequence[Message]) -> list[int]:
+        if len(taken) == 1:
+            return [0] if taken[0].intent not in (ROUNDS, MOVED) else []
         places = [
             (routes.order(message.sender), position)
             for position, message in enumerate(taken)
@@ -245,13 +250,18 @@ def _calls(
     routes: Routes, given: Mapping[str, Sequence[int]], unread: Mapping[str, int], failed: Collection[str]
 ) -> list[PlannedCall]:
     """Who reacts now, and who finds it in its inbox: it failed, or waits for more."""
-    waiting = [
-        name
-        for name, count in unread.items()
-        if name not in failed and name not in given and routes.ready(name, count)
-    ]
+    names = list(given)
+    if unread:
+        names += [
+            name
+            for name, count in unread.items()
+            if name not in failed and name not in given and routes.ready(name, count)
+        ]
+    names = [each for each in names if routes.owner(each)]
+    if len(names) > 1:
+        names.sort(key=routes.order)
     calls = []
-    for name in sorted((each for each in (*given, *waiting) if routes.owner(each)), key=routes.order):
+    for name in names:
         forward = tuple(given.get(name, ()))
         enough = routes.ready(name, unread.get(name, 0) + len(forward))
         calls.append(PlannedCall(name, forward=forward, deliver_only=name in failed or not enough))
@@ -265,8 +275,6 @@ def _freest(
     failed: Collection[str],
 ) -> str:
     """The member with least to do; one that failed is asked no more in this run."""
-    if len(members) == 1:
-        return members[0]
     return min(members, key=lambda each: (each in failed, unread.get(each, 0) + len(given.get(each, ()))))
 
 
@@ -286,11 +294,14 @@ def _notes(context: TurnContext, routes: Routes | None) -> list[str]:
     return notes
 
 
+_NAMED_NOBODY = [MESSAGE_ROUTE_TO_ALL]
+
+
 def _send_to(message: Message) -> Iterable[str]:
     data = message.data
     found = data.get("send_to") if isinstance(data, Mapping) else None
     # Data of another style may have a field of that name too.
-    if isinstance(found, list) and all(isinstance(each, str) for each in found):
+    if isinstance(found, list) and (found == _NAMED_NOBODY or all(isinstance(each, str) for each in found)):
         return found
     return (MESSAGE_ROUTE_TO_ALL,)
 

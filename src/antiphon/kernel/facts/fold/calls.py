@@ -243,7 +243,8 @@ def _deliver_opening(
 def result_of(event: EffectFinished) -> ToolResult:
     """A call's end as the model is shown it."""
     if event.outcome == "completed":
-        return ToolResult(shown_content(event), event.attachments)
+        content = shown_content(event) if event.incomplete else event.content
+        return ToolResult(content, event.attachments)
     partial = f"\nPartial output: {event.content}" if event.content else ""
     return ToolResult(f"Error: {reason_shown(event)}{partial}", event.attachments, is_error=True)
 

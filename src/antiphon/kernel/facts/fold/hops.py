@@ -32,9 +32,10 @@ def hand_on(giver: Activation, receiver: Activation, position: int) -> None:
 def published(publisher: Activation, receiver: Activation, message: Message) -> None:
     """Note a message that was published for what its publisher had taken, or one of these handed on."""
     taken = publisher.turn.messages
-    if any(cause.id == message.id for cause in taken):
-        _note(receiver, message, of(publisher, message))
-        return
+    for cause in taken:
+        if cause.id == message.id:
+            _note(receiver, message, of(publisher, message))
+            return
     first, *others = taken or (message,)
     counts = dict(of(publisher, first))
     for cause in others:

@@ -39,13 +39,16 @@ class Memory:
 
     def add(self, message: Message) -> None:
         """Store a message, unless an equal one is stored."""
-        kept, key = self._keyed(message)
-        alike = self._alike.setdefault(key, [])
-        if kept in alike:
+        kept, key = self._keyed(message) if self.ignore_id else (message, message.id)
+        alike = self._alike.get(key)
+        if alike is None:
+            self._alike[key] = [kept]
+        elif kept in alike:
             return
-        alike.append(kept)
+        else:
+            alike.append(kept)
         self.storage.append(kept)
-        self.index[kept.cause_by].append(kept)
+        self.index[kept._cause_by].append(kept)
 
     def add_batch(self, messages: Iterable[Message]) -> None:
         """Store several, one after the other."""
@@ -79,6 +82,10 @@ class Memory:
 
     def find_news(self, observed: Iterable[Message], k: int = 0) -> list[Message]:
         """What of `observed` is not among the last `k` stored, or not stored at all for 0."""
+        if k <= 0 and not self.ignore_id:
+            alike = self._alike
+            # Most are of an id that is not known: they are compared with none.
+            return [each for each in observed if each.id not in alike or each not in alike[each.id]]
         if k <= 0:
             return [message for message in observed if not self._holds(message)]
         known = self.get(k)
@@ -123,7 +130,8 @@ class Memory:
 
     def since(self, mark: int) -> list[Message]:
         """What was stored after a mark; everything when the mark no longer `holds`."""
-        return self.storage[mark - self._first :] if self.holds(mark) else list(self.storage)
+        first = mark - self._first
+        return self.storage[first:] if 0 <= first <= len(self.storage) else list(self.storage)
 
     def _forget(self, kept: Message) -> None:
         self._alike[self._keyed(kept)[1]].remove(kept)

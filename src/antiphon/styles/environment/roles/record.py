@@ -88,9 +88,13 @@ class RoleSnapshot:
             self._places[message.id] = place
         memory = self._role.rc.memory
         if memory.holds(self._mark):
-            added = memory.since(self._mark)
+            places = self._places
+            added = [
+                places[each.id] if each.id in places else self._written(each)
+                for each in memory.since(self._mark)
+            ]
             if added:
-                ctx.append(MEMORY, [self._written(each) for each in added])
+                ctx.append(MEMORY, added)
         else:
             # Something was forgotten: the places of older messages are found by their ids.
             self._places = {each.id: place for place, each in enumerate((*ctx.all_messages, *ctx.published))}
@@ -106,7 +110,7 @@ class RoleSnapshot:
     def _glance(self) -> tuple[Any, ...]:
         """What tells cheaply whether anything but the memory may have changed."""
         role, rc = self._role, self._role.rc
-        own = tuple([_plain(getattr(role, name, None)) for name in self._own])
+        own = tuple([_plain(getattr(role, name, None)) for name in self._own]) if self._own else ()
         return (
             rc.state,
             frozenset(rc.watch),

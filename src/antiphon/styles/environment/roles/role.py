@@ -59,22 +59,23 @@ class Role(RoleSetup):
     async def _observe(self) -> int:
         """Take what was delivered; how much of it is news."""
         batch = self.rc.msg_buffer.pop_all()
-        heard = [each for each in batch if self._concerns(each)]
+        # What is delivered to one that does not listen to everything is always for it.
+        heard = batch
+        if self.observe_all_msg_from_buffer:
+            heard = [each for each in batch if self._concerns(each)]
         if len(heard) > 1:
             # Equal ones are one.
             heard = Memory(heard).storage
         # It remembers what it said; that is news all the same when it comes back to it.
-        news = [each for each in heard if each.sent_from == self.key or self.rc.memory.find_news([each])]
+        own, memory = self.key, self.rc.memory
+        news = [each for each in heard if each._sent_from == own or memory.find_news([each])]
         if self.enable_memory:
-            self.rc.memory.add_batch(batch if self.observe_all_msg_from_buffer else news)
+            memory.add_batch(batch if self.observe_all_msg_from_buffer else news)
         self.rc.news = news
         self.latest_observed_msg = news[-1] if news else self.latest_observed_msg
         return len(news)
 
     def _concerns(self, message: Message) -> bool:
-        # What is delivered to one that does not listen to everything is always for it.
-        if not self.observe_all_msg_from_buffer:
-            return True
         return message.cause_by in self.rc.watch or bool(message.send_to & (self.addresses | {self.key}))
 
     async def _think(self) -> bool:
@@ -177,9 +178,10 @@ class Role(RoleSetup):
         """Publish to its environment; without one nothing is sent. None is nothing."""
         if message is None:
             return
-        if MESSAGE_ROUTE_TO_SELF in message.send_to:
-            message.send_to = (message.send_to - {MESSAGE_ROUTE_TO_SELF}) | {topic_of(type(self))}
-        message.sent_from = message.sent_from or self.key
+        if MESSAGE_ROUTE_TO_SELF in message._send_to:
+            message.send_to = (message._send_to - {MESSAGE_ROUTE_TO_SELF}) | {topic_of(type(self))}
+        if not message._sent_from:
+            message.sent_from = self.key
         if self.rc.env is not None:
             self.rc.env.publish_message(message)
 
