@@ -43,13 +43,12 @@ def stamp(connection: apsw.Connection) -> tuple[int, ...]:
     return (version, connection.total_changes())
 
 
-def keyed(connection: apsw.Connection) -> list[Keyed]:
-    """The passages that have a vector, by key."""
-    rows = connection.execute(
+def keyed(connection: apsw.Connection) -> Iterator[Keyed]:
+    """The passages that have a vector, by key, one after the other."""
+    yield from connection.execute(
         "select key, digest from passages as p where exists(select 1 from vectors where digest = p.digest)"
         " order by key"
     )
-    return [(key, digest) for key, digest in rows]
 
 
 def load(connection: apsw.Connection, digests: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -27,7 +27,7 @@ def terms(text: str) -> list[str]:
     return found
 
 
-@functools.lru_cache(50_000)
+@functools.lru_cache(8_192)
 def _of_word(word: str) -> tuple[str, ...]:
     if len(word) > 1 and word.isascii() and (word.islower() or word[1:].islower()):
         return (stem(word.lower()),)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from typing import TYPE_CHECKING
 
 from antiphon.tools.folder.index import FolderIndex, Ranked
 from antiphon.tools.folder.index import vectors as stored
-from antiphon.tools.knowledge.vectors.model import SIZE
+from antiphon.tools.knowledge.vectors.model import SIZE, give_back
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
+MANY = 10_000
+"""Vectors that are read at once, from which on what reading them took is given back."""
 NEAR = 0.2
 """How near a passage must be to a question to count: what has nothing to do with it is below."""
 
@@ -67,21 +70,33 @@ class VectorMatrix:
             stamp = stored.stamp(connection)
             if stamp == self._stamp:
                 return
-            keyed = stored.keyed(connection)
-            wanted = {digest for _, digest in keyed}
-            for digest in [each for each in self._rows if each not in wanted]:
-                self._free.append(self._rows.pop(digest))
-            new = wanted - self._rows.keys()
+            # What is made of a hundred thousand passages is little beside them: no list of them is held.
+            rows, new, keys, row_of = dict[bytes, int](), list[bytes](), array("q"), array("q")
+            for key, digest in stored.keyed(connection):
+                row = rows.get(digest)
+                if row is None:
+                    row = rows[digest] = self._rows.get(digest, -1 - len(new))
+                    if row < 0:
+                        new.append(digest)
+                keys.append(key)
+                row_of.append(row)
+            self._free.extend(row for digest, row in self._rows.items() if digest not in rows)
+            self._rows = {digest: row for digest, row in rows.items() if row >= 0} if new else rows
             self._make_room(len(new))
-            for digest, vector in stored.load(connection, new):
-                row = self._free.pop()
-                self._rows[digest] = row
+            given = np.zeros(len(new), np.int64)
+            for number, (digest, vector) in enumerate(stored.load(connection, new)):
+                row = self._rows[digest] = given[number] = self._free.pop()
                 if self._matrix is not None:
                     self._matrix[row] = np.frombuffer(vector, "<f4")
-            self._keys = np.array([key for key, _ in keyed], np.int64)
-            self._row_of = np.array([self._rows[digest] for _, digest in keyed], np.int64)
+            found = np.array(row_of, np.int64)
+            if new:
+                found = np.where(found < 0, given[-1 - np.minimum(found, -1)], found)
+            self._keys, self._row_of = np.array(keys, np.int64), found
             self._passages = connection.execute("select count(*) from passages").get
             self._stamp = stamp
+        if len(new) > MANY:
+            del rows, keys, row_of
+            give_back()
 
     def _make_room(self, count: int) -> None:
         """At least so many free rows; a quarter more than needed, so that few additions copy the matrix."""

@@ -92,7 +92,7 @@ class EmbeddingModel:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-        _give_back()
+        give_back()
         self._tokenizer: Any = Tokenizer.from_file(str(TOKENIZER))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(TOKENS)
@@ -117,8 +117,9 @@ class EmbeddingModel:
         return vector
 
 
-def _give_back() -> None:
-    """Return what loading needed for a while, 60 MB, to the system; glibc keeps it otherwise."""
+def give_back() -> None:
+    """Return what was needed for a while, 60 MB for loading the model, to the system; glibc keeps it
+    otherwise."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
