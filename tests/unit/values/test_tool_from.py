@@ -1,6 +1,8 @@
 """Tools whose arguments somebody described with a JSON Schema."""
 
 import asyncio
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -25,6 +27,40 @@ SCHEMA: dict[str, Any] = {
 
 def echo(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
+
+
+FLAT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "count": {"type": "integer", "minimum": 0},
+        "all": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "order": {"enum": ["up", "down"]},
+    },
+    "required": ["name", "count"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.unwatched
+def test_a_flat_object_of_five_is_checked_in_a_few_calls() -> None:
+    """5 µs: with 174 calls, by the whole check, it took 45."""
+    known = tool_from("list", "List.", FLAT, echo)
+    raw, count = '{"name":"a","count":3,"all":true,"tags":["p","q"],"order":"up"}', 0
+
+    def counted(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    known.prepare(raw)
+    sys.setprofile(counted)
+    try:
+        assert known.prepare(raw) == raw
+    finally:
+        sys.setprofile(None)
+    assert count <= 30
+    assert isinstance(known.prepare(raw.replace("up", "aside")), Invalid)
 
 
 def test_the_model_is_shown_the_schema_as_it_is_written() -> None:

@@ -32,7 +32,7 @@ def plain_check(schema: Any, limits: Limits) -> Check | None:
         return None
     keywords = schema.keys() - _TOLD
     match schema.get("type"):
-        case "string" if keywords == {"type", "enum"}:
+        case "string" | None if keywords - {"type"} == {"enum"}:
             return _one_of(schema["enum"])
         case "string" if keywords <= {"type"} | _TEXTS:
             return _limited((str,), limits[id(schema)][1] if keywords & _TEXTS else None)
