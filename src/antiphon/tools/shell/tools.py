@@ -143,8 +143,7 @@ def _jobs(workspace: Workspace) -> list[Tool]:
     @tool(effect="read", kind="read", title="List background jobs")
     def list_jobs() -> str:
         """List the commands that run in the background here, and those that did."""
-        rows = [_row(each) for each in _places(workspace)]
-        return "\n".join(rows) or "There are no background jobs here"
+        return "\n".join(job_lines(workspace)) or "There are no background jobs here"
 
     @tool(effect="read", kind="read", title="Read a background job")
     def read_job(job: str) -> str:
@@ -178,6 +177,11 @@ def _jobs(workspace: Workspace) -> list[Tool]:
         return _shown(commands.output_of(folder), 0)
 
     return [list_jobs, read_job, stop_job]
+
+
+def job_lines(workspace: Workspace) -> list[str]:
+    """A line for each command in the background of a folder, and for those that did run there."""
+    return [_row(each) for each in _places(workspace)]
 
 
 def _places(workspace: Workspace) -> Iterator[str]:

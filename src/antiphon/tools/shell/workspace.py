@@ -47,17 +47,19 @@ class Workspace:
 
     read, write: further folders that commands may read, and change. environment: added to what commands
     get, which is nothing of this process but its PATH, language and user. network: whether they may connect.
+    guarded: what git runs by itself is put back after a command has changed it.
     """
 
     def __init__(
         self, folder: str | os.PathLike[str], *, read: Sequence[str] = (), write: Sequence[str] = (),
         environment: Mapping[str, str] | None = None, network: bool = False, confined: Confinement | None =
-        None,
+        None, guarded: bool = True,
     ) -> None:  # fmt: skip
         self.folder = os.path.realpath(folder)
         if not os.path.isdir(self.folder):
             raise ConfigError(f"{folder} is not a folder")
         self._given, self._prepared = dict(environment or {}), 0
+        self._guarded = guarded
         self._read, self._write, self._network = tuple(read), tuple(write), network
         self.confined = confinement() if confined is None else confined
         name = blake2b(os.fsencode(self.folder), digest_size=10).hexdigest()
@@ -173,7 +175,8 @@ class Workspace:
         reading = readable(self.environment["PATH"], (*self._read, os.path.join(self.state, "gitconfig")))
         writing = [self.folder, home, *(os.path.realpath(each) for each in self._write)]
         found: place.Fields = {
-            "program": [program], "words": list(words), "guarded": [os.path.join(self.state, "guard")],
+            "program": [program], "words": list(words),
+            "guarded": [os.path.join(self.state, "guard")] if self._guarded else [],
             "landlock": [], "reading": [], "writing": [],
         }  # fmt: skip
         if self.confined.kind == "landlock":
