@@ -30,21 +30,15 @@ PRIVATE_WORDS = {
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # Where tasks are born beside the runtime: a suite's racers, an environment's triggers, a host's runs and what
 # they wait for, a server with its requests and followed runs, a federation's sources, the assistant's
-# delegates, and one for each provider, connection and editor.
+# delegates, and one for each provider, connection, editor and command that a person runs.
 TASK_MAKERS = (
     "src/antiphon/assistant/delegates.py",
-    "src/antiphon/cli/screen/editor.py",
-    "src/antiphon/host/host",
-    "src/antiphon/server/serve.py",
-    "src/antiphon/server/socket.py",
-    "src/antiphon/kernel/run/runtime.py",
-    "src/antiphon/kernel/run/toolsets/provider.py",
-    "src/antiphon/tools/mcp/",
-    "src/antiphon/server/mcp/",
-    "src/antiphon/journal/check",
-    "src/antiphon/styles/environment/metagpt/subscription.py",
-    "src/antiphon/tools/knowledge/federation.py",
-)
+    "src/antiphon/cli/screen/keys/editor.py", "src/antiphon/cli/session/own/command.py",
+    "src/antiphon/host/host", "src/antiphon/server/serve.py", "src/antiphon/server/socket.py",
+    "src/antiphon/kernel/run/runtime.py", "src/antiphon/kernel/run/toolsets/provider.py",
+    "src/antiphon/tools/mcp/", "src/antiphon/server/mcp/", "src/antiphon/journal/check",
+    "src/antiphon/styles/environment/metagpt/subscription.py", "src/antiphon/tools/knowledge/federation.py",
+)  # fmt: skip
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
 APPENDERS = ("src/antiphon/kernel/run/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")
 

@@ -56,6 +56,11 @@ class Shell:
     plain: bool = True
     """Conversations at a terminal are in the plain mode."""
 
+    @property
+    def own(self):
+        """The folder of the user's own settings and state."""
+        return self.folder.with_name(f"{self.folder.name}-own")
+
     def __call__(self, *words, stderr=None):
         """Call the command in this process; `stderr`: how to patch the error output, and with what."""
         self.capsys.readouterr()
@@ -79,6 +84,7 @@ class Shell:
         """What another process of the command is started with."""
         env = {key: value for key, value in os.environ.items() if not SETTINGS.match(key)}
         env |= {"PYTHONPATH": os.fspath(SRC), "TERM": "xterm", "COLUMNS": "", "PYTHONUNBUFFERED": "1"}
+        env |= {"XDG_STATE_HOME": os.fspath(self.own / "state"), "XDG_CONFIG_HOME": os.fspath(self.own)}
         return env | {"ANTIPHON_PLAIN": "1" if self.plain else ""}
 
     def start(self, *words, first="", **options):

@@ -155,7 +155,7 @@ def test_commands(shell, piped):
 def test_every_command_is_told_in_the_documentation():
     from pathlib import Path
 
-    from antiphon.cli.session.slash import COMMANDS
+    from antiphon.cli.session.slash.commands import COMMANDS
 
     text = (Path(__file__).resolve().parents[3] / "docs/cli.md").read_text("utf-8")
     assert [name for name in COMMANDS if f"`/{name}" not in text] == []
@@ -474,3 +474,19 @@ def test_a_pipe_is_read_as_it_comes(shell):
     process.stdin.close()
     assert process.wait() == 0
     process.stdout.close()
+
+
+@pytest.mark.slow
+def test_a_command_of_ones_own_where_lines_are_read(at_terminal):
+    screen = at_terminal("code.py:bot")
+    screen.type("!echo $((20 + 3))\n")
+    assert "23\r\n" in plain(screen.until("(exit code 0)"))
+    screen.type("go\n")
+    assert "I ran a command myself" in plain(screen.until("\n" + PROMPT))
+    screen.type("\x04")
+    screen.end()
+
+
+def test_piped_in_no_line_is_a_command(shell, piped):
+    assert piped("!touch made\n", "code.py:bot").out.startswith("!touch made! I heard 1")
+    assert not (shell.folder / "made").exists()

@@ -34,6 +34,7 @@ STARTERS = {
     "tools/shell/changes.py": "asks `git cat-file`, with a timeout",
     "tools/shell/confinement.py": "tries whether `bwrap` works, with a timeout",
     "tools/shell/workspace.py": "asks git where its hooks are, with a timeout",
+    "cli/screen/keys/outside.py": "starts the person's $EDITOR, and ends it with the conversation",
     "testing/crash.py": "forks the tests' own processes",
 }
 

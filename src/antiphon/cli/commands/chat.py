@@ -15,12 +15,13 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import drain
+from antiphon.cli.session.glance import title_of
 from antiphon.cli.session.person import Person
 from antiphon.cli.session.project_rules import projects_option, run_rules
 from antiphon.cli.session.request import CHAT, DisplayOptions, has_unread, manner_of, tell_unattended
-from antiphon.cli.session.slash import COMMANDS, obey
-from antiphon.cli.session.talk import Opening, Talk, name_of
-from antiphon.cli.source import opened_server, refuse_options, source_option
+from antiphon.cli.session.slash.commands import COMMANDS, obey
+from antiphon.cli.session.talk import Opening, Talk
+from antiphon.cli.source import JournalRuns, opened_server, refuse_options, source_option
 from antiphon.cli.store import RunSource, find, short_id, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
@@ -52,6 +53,12 @@ KEYED = "openai:gpt-4.1-mini"
 )
 @click.option("--resume", metavar="RUN", help="Resume this run; repeat its TARGET.")
 @click.option("--continue", "newest", is_flag=True, help="Resume the newest one.")
+@click.option(
+    "--watch",
+    metavar="RUN",
+    help="See and answer this run while another process drives it, and go on with it when that has died;"
+    " repeat its TARGET.",
+)
 @projects_option
 @click.option("--quiet", "-q", is_flag=True, help="Show the answers only.")
 def chat(
@@ -63,6 +70,7 @@ def chat(
     policy: Any,
     resume: str | None,
     newest: bool,
+    watch: str | None,
     projects: str | None,
     quiet: bool,
 ) -> int:
@@ -71,10 +79,12 @@ def chat(
     Ctrl-C stops what an agent does, a second one leaves. Piped in, each line is a message. With --server
     TARGET is a team of the server.
     """
-    if resume and newest:
-        raise click.UsageError("--resume and --continue exclude each other.")
+    if bool(resume) + bool(newest) + bool(watch) > 1:
+        raise click.UsageError("--resume, --continue and --watch exclude each other.")
     if source.is_server:
         refuse_options("model", "endpoints", "folder", "policy", "projects")
+        # The server drives it, whoever watches.
+        resume = resume or watch
         if not (target or resume or newest):
             raise click.UsageError("With --server, TARGET is a team of the server: name one.")
         manner = DisplayOptions(target or "", source, quiet=quiet, chat=True)
@@ -83,7 +93,7 @@ def chat(
     entered = tuple(
         replace(agent, context="continue") if agent.name == loaded.entry else agent for agent in loaded.agents
     )
-    if not (resume or newest):
+    if not (resume or newest or watch):
         loaded.tell_findings()
     loaded = Target(
         loaded.text, loaded.entry, entered, endpoints=loaded.endpoints, source=loaded.source
@@ -92,7 +102,8 @@ def chat(
         target or "", source, folder, model, quiet=quiet, chat=True, endpoints=endpoints, projects=projects
     )
     given = Policy(policy) if policy is not None else None
-    return asyncio.run(lead_chat(loaded, manner, given, resume, _any if newest else None))
+    belongs = _any if newest else None
+    return asyncio.run(lead_chat(loaded, manner, given, resume or watch, belongs, watched=bool(watch)))
 
 
 async def _chat_there(manner: DisplayOptions, resume: str | None, newest: bool) -> int:
@@ -133,13 +144,13 @@ async def _obey(talk: Talk, line: str) -> None:
 
 async def lead_chat(
     target: Target, manner: DisplayOptions, policy: Policy | None, resume: str | None,
-    newest: Callable[[DisplayOptions], bool] | None,
+    newest: Callable[[DisplayOptions], bool] | None, *, watched: bool = False,
 ) -> int:  # fmt: skip
     """Talk with a team in a journal; the exit code. newest: the newest conversation of those that it says
-    yes to is gone on with."""
+    yes to is gone on with. watched: another process may drive it."""
     env = environment()
     journal = open_journal(url_of(manner.source.journal, env))
-    person = Person(manner.quiet)
+    person = Person(manner.quiet, manner.folder)
     person.install()
     sessions = _Sessions(journal, target, manner, policy, person, env)
     try:
@@ -148,7 +159,7 @@ async def lead_chat(
             run_id = (await find(journal, resume)).run_id
         elif newest is not None:
             run_id = (await newest_chat(journal, newest)).run_id
-        return await sessions.all(Opening(run_id, manner.model))
+        return await sessions.all(Opening(run_id, manner.model, watched))
     finally:
         person.typed.close()
         await journal.close()
@@ -185,6 +196,8 @@ class _Sessions:
     async def _lead(self, opening: Opening, before: Opening | None) -> tuple[Opening, Opening | None]:
         """One conversation: what would open it again, and what is opened next."""
         opening = await self._settled(opening)
+        if opening.watched and (await self._journal.info(opening.run_id or "")).owner:
+            return await self._watch(opening, before)
         again = before is not None and opening.run_id is not None and before.run_id == opening.run_id
         manner = replace(self._manner, model=opening.model)
         person, target = self._person, self._target
@@ -203,7 +216,7 @@ class _Sessions:
             person.farewell = _farewell(manner, run_id)
             if person.interactive and not opening.run_id:
                 person.screen.note(
-                    f"You talk with {name_of(target)}. /help lists what can be said; Ctrl-D leaves."
+                    f"You talk with {title_of(target)}. /help lists what can be said; Ctrl-D leaves."
                 )
 
             async def unattended(tree: RunTree) -> bool:
@@ -212,10 +225,11 @@ class _Sessions:
                 tell_unattended(tree, manner, run_id, "")
                 return True
 
-            talk = Talk(conversation, target, opening.model, person, _obey, unattended)
+            runs = JournalRuns(manner.source, self._journal)
+            talk = Talk(conversation, target, opening.model, person, _obey, unattended, runs)
             if again and before is not None and before.model != opening.model:
                 person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
-            after = await talk.until_end(again=again)
+            after = await talk.until_end(again=again, seen=opening.seen)
             empty = not talk.tree.root.rows
             if empty and not opening.run_id:
                 await conversation.close("nothing was said")
@@ -230,6 +244,39 @@ class _Sessions:
         if not empty and after is None and self._journal.durability != "none":
             person.screen.note(person.farewell)
         return Opening(None if empty else run_id, opening.model), after
+
+    async def _watch(self, opening: Opening, before: Opening | None) -> tuple[Opening, Opening | None]:
+        """One conversation that another process leads: as `_lead`."""
+        # Only where one is watched: it takes long to import.
+        from antiphon.cli.session.watched import WatchedRun
+
+        person, run_id, runs = (
+            self._person,
+            opening.run_id or "",
+            JournalRuns(self._manner.source, self._journal),
+        )
+        again = before is not None and before.run_id == run_id
+        manner = replace(self._manner, model=opening.model)
+        person.farewell = _farewell(manner, run_id)
+        if not again:
+            person.screen.note(
+                f"Run {short_id(run_id)} is driven by another process; you see and answer it here."
+            )
+
+        async def unattended(tree: RunTree) -> bool:
+            return False
+
+        talk = Talk(WatchedRun(runs, run_id), self._target, opening.model, person, obey, unattended, runs)
+        try:
+            after = await talk.until_end(again=again)
+        except RunSuspended:
+            person.screen.note("(nobody drives it any more: it goes on here)")
+            return opening, replace(opening, seen=talk.tree.run.seq)
+        if after is None:
+            person.screen.note(
+                f"run {short_id(run_id)} goes on where it is driven; {person.farewell.partition('; ')[2]}"
+            )
+        return opening, after
 
     def _code_of(self, talk: Talk) -> int:
         """The exit code when the person leaves now."""
@@ -255,7 +302,7 @@ class _Sessions:
                 model = kept.model
         if model is None and not self._manner.target:
             model = self._fallback()
-        return Opening(run_id, model)
+        return replace(opening, run_id=run_id, model=model)
 
     def _fallback(self) -> str | None:
         """The plain assistant's model where none is set: nobody should need a key to see how it is."""

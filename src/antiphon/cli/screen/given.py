@@ -1,9 +1,10 @@
-"""Given: what a person said to a question with the keys of a panel."""
+"""What a person said with more than a line of text: to a question, or with files."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from antiphon.values.message import Attachment
 from antiphon.values.policy import Grant
 
 
@@ -15,3 +16,10 @@ class Given(Struct, frozen=True):
     arguments: str = ""
     grant: Grant | None = None
     reason: str = ""
+
+
+class Sent(Struct, frozen=True):
+    """A message with files."""
+
+    text: str
+    files: tuple[Attachment, ...]

@@ -16,10 +16,14 @@ from rich.text import Text
 
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.screen.approval import Panel
-from antiphon.cli.screen.editor import Editor, editor_rows
-from antiphon.cli.screen.given import Given
+from antiphon.cli.screen.choices import Choices, OfferedLine
+from antiphon.cli.screen.folding import FoldedOutputs
+from antiphon.cli.screen.given import Given, Sent
+from antiphon.cli.screen.keys.editor import Editor, EditorTools
+from antiphon.cli.screen.keys.keymap import shown
 from antiphon.cli.screen.painter import RowPainter
 from antiphon.cli.screen.prose import Prose, rows_of
+from antiphon.cli.screen.written import editor_rows, menu_rows
 from antiphon.values.policy import CallSubject
 
 Size = Callable[[], tuple[int, int]]
@@ -39,7 +43,7 @@ class InlineScreen:
 
     heard: called when there is something in `messages`. broke_off, stopped: Ctrl-C and Esc. write: takes
     whole frames, None for this terminal. keys: where they come from. messages: what was sent, a `Given`
-    where it answers; None is the end. later: what was queued.
+    where it answers, a `Sent` with files; None is the end. later: what was queued, as it was written.
     """
 
     live, terminal, inline, raw, unfinished = True, True, True, False, False
@@ -47,10 +51,11 @@ class InlineScreen:
     def __init__(
         self, heard: Callable[[], None], broke_off: Callable[[], None], stopped: Callable[[], None], *,
         quiet: bool = False, write: Callable[[str], object] | None = None, keys: Input | None = None,
-        size: Size = terminal_size, plain: bool = False,
+        size: Size = terminal_size, plain: bool = False, tools: EditorTools | None = None,
     ) -> None:  # fmt: skip
         self.quiet, self._plain, self._size = quiet, plain, size
-        self.messages: deque[str | Given | None] = deque()
+        self._tools = tools or EditorTools()
+        self.messages: deque[str | Given | Sent | None] = deque()
         self.later: deque[str] = deque()
         self._heard, self._broke_off, self._stopped = heard, broke_off, stopped
         # A screen that draws on the real terminal shows there what anybody writes meanwhile.
@@ -61,12 +66,15 @@ class InlineScreen:
         self._editor: Editor | None = None
         self._finished: list[str] = []
         self._prose: Prose | None = None
-        self._echoes: list[str] = []
+        self._echoes: list[Text] = []
         self._anew = False
         self._status = ""
         self._working: Callable[[], list[str]] = list
         self._facts: Callable[[], str] = str
         self._panel: Panel | None = None
+        self._choices: Choices | None = None
+        self._folded = FoldedOutputs(shown(self._tools.keymap, "show-output"))
+        self._away = False
         self._draft = ""
         self._saved: Any = None
 
@@ -112,6 +120,23 @@ class InlineScreen:
         for each in renderables or ("",):
             self._commit(rows_of(each, self.width, plain=self._plain) or [""])
 
+    def output(self, title: str, text: str, *, own: bool = False) -> None:
+        """What a tool gave back: its first lines, and the rest when it is asked for. own: it was the
+        person's command, and what was asked for."""
+        self.end_line()
+        if own or not self.quiet:
+            told = Text(f"  {terminal_escape.line(title, 300)}", "dim")
+            for each in (told, *self._folded.add(title, text, self.width)):
+                self._commit(rows_of(each, self.width, plain=self._plain))
+
+    def show_output(self) -> None:
+        """See Heard."""
+        found = self._folded.next_whole()
+        if found:
+            self.print("", *found)
+        else:
+            self.note("(nothing more was folded)")
+
     @property
     def console(self) -> Any:
         """Where what rich draws is printed."""
@@ -131,7 +156,8 @@ class InlineScreen:
         self._finished += rows
         if rows or self._prose is None:
             # What was sent in the middle of a block follows it.
-            self._finished += self._echoes
+            for each in self._echoes:
+                self._finished += ["", *rows_of(each, self.width, plain=self._plain)]
             self._echoes = []
         self._draw()
 
@@ -146,6 +172,7 @@ class InlineScreen:
         if self._editor is None:
             return
         self._editor.catch_up()
+        self._choices = None
         self._panel = Panel(
             tool, arguments, offers=offers, given=self._answered, put=self._fill, changed=self._draw,
             subjects=subjects,
@@ -153,9 +180,28 @@ class InlineScreen:
         self._panel.wait(self._settled)
         self._draw()
 
+    def choose(self, title: str, offered: Sequence[OfferedLine]) -> None:
+        """Have one of these picked in the editor's place; its line is sent as if it had been written."""
+        if self._panel is None and offered:
+            self._choices = Choices(title, offered, self._chosen)
+            self._draw()
+
+    def _chosen(self, line: str | None) -> None:
+        self._choices = None
+        if line is not None:
+            self.messages.append(line)
+            self._heard()
+        self._draw()
+
+    def write(self, text: str) -> None:
+        """Have this written in the editor, to be changed and sent, before what stands there."""
+        if self._editor is not None:
+            self._editor.put("\n".join(each for each in (text, self._editor.buffer.text) if each))
+            self._draw()
+
     def put_away(self) -> None:
         """The question is over."""
-        panel, self._panel = self._panel, None
+        panel, self._panel, self._choices = self._panel, None, None
         if panel is not None and self._editor is not None:
             panel.close()
             if panel.live:
@@ -190,7 +236,10 @@ class InlineScreen:
         if self._editor is None:
             with suppress(termios.error, ValueError, OSError):
                 self._saved = termios.tcgetattr(sys.stdin.fileno())
-            self._editor = Editor(self._keys, self, self._frame, self._resized)
+            self._editor = Editor(self._keys, self, self._frame, self._resized, self._tools)
+            for each in (*self._tools.keymap.wrong, self._editor.history.trouble):
+                if each:
+                    self.note(each, "yellow")
             if self._takes_over:
                 self._taken_over.enter_context(output.taken_over(self._told))
             self._painter.open()
@@ -226,13 +275,24 @@ class InlineScreen:
         if self._panel is not None and self._panel.writes:
             self._panel.sent(text)
         elif text.strip():
-            self._echo("> ", text)
-            self.messages.append(text)
+            self._send(text)
             self._heard()
+
+    def _send(self, text: str) -> None:
+        """Send what was written: what was folded is whole again, and the images it names go along."""
+        self._echo("> ", text)
+        if self._editor is None:
+            self.messages.append(text)
+            return
+        pastes = self._editor.pastes
+        files = pastes.images(text)
+        whole = pastes.whole(text)
+        self.messages.append(Sent(whole, files) if files else whole)
+        pastes.keep([*self.later, self._draft, self._editor.buffer.text])
 
     def queued(self, text: str) -> None:
         """See Heard."""
-        if text.strip() and self._panel is None:
+        if text.strip():
             self.later.append(text)
             self._heard()
 
@@ -244,6 +304,11 @@ class InlineScreen:
         """See Heard."""
         self._stopped()
 
+    def rewind(self) -> None:
+        """See Heard."""
+        self.messages.append("/rewind")
+        self._heard()
+
     def broke_off(self) -> None:
         """See Heard."""
         self._broke_off()
@@ -253,26 +318,50 @@ class InlineScreen:
         self.messages.append(None)
         self._heard()
 
-    def pressed(self, key: str) -> bool:
+    @property
+    def choosing(self) -> bool:
         """See Heard."""
         panel = self._panel
-        if panel is None:
-            return False
-        if not panel.live:
-            panel.wait(self._settled)
-            return False
-        return panel.pressed(key)
+        return self._choices is not None or (panel is not None and panel.live and panel.mode == "choose")
+
+    @property
+    def answering(self) -> bool:
+        """See Heard."""
+        return self._panel is not None and self._panel.writes
+
+    def came(self) -> None:
+        """See Heard."""
+        if self._panel is not None and not self._panel.live:
+            self._panel.wait(self._settled)
+
+    def pressed(self, key: str) -> bool:
+        """See Heard."""
+        if self._choices is not None:
+            found = self._choices.pressed(key)
+            self._draw()
+            return found
+        return self._panel is not None and self._panel.live and self._panel.pressed(key)
+
+    def away(self, gone: bool, why: str = "") -> None:
+        """See Heard."""
+        self._away = gone
+        if gone:
+            self._painter.close()
+        else:
+            self._painter.open()
+            self._anew = True
+            if why:
+                self.note(f"({terminal_escape.line(why, 400)})", "yellow")
+            self._draw()
 
     def next_queued(self) -> None:
         """What was queued first is sent now."""
         if self.later:
-            text = self.later.popleft()
-            self._echo("> ", text)
-            self.messages.append(text)
+            self._send(self.later.popleft())
 
     def _echo(self, mark: str, text: str) -> None:
         rows = [each.rstrip() for each in (f"{mark}{text}").split("\n")]
-        self._echoes += ["", *rows_of(Text("\n".join(rows), "bold"), self.width, plain=self._plain)]
+        self._echoes.append(Text("\n".join(rows), "bold"))
         if self._prose is None:
             self._commit([])
 
@@ -282,6 +371,9 @@ class InlineScreen:
         self._anew = True
 
     def _frame(self) -> None:
+        if self._away:
+            # Another program draws; what is finished meanwhile is shown after it.
+            return
         finished, self._finished = self._finished, []
         anew, self._anew = self._anew, False
         self._painter.paint(finished, self.rows(), anew=anew)
@@ -300,15 +392,21 @@ class InlineScreen:
         return [*above, *self._drawn(fixed, width)][-room:]
 
     def _edited(self, width: int, limit: int) -> list[Text]:
-        text, cursor = ("", 0)
+        text, cursor, mark, menu = "", 0, "> ", list[Text]()
         if self._editor is not None:
             text, cursor = self._editor.buffer.text, self._editor.buffer.cursor_position
+            menu = menu_rows(self._editor.menu, self._editor.picked)
+            if self._editor.searched is not None:
+                mark = f"sent before, with {terminal_escape.line(self._editor.searched, 30)!r}: "
         panel = self._panel
+        if self._choices is not None:
+            return self._choices.rows(limit)
         queued = [
             Text(terminal_escape.line(f"queued: {each}", width), "dim") for each in list(self.later)[-3:]
         ]
         if panel is None:
-            return [*queued, *editor_rows("> ", text, cursor, width, limit)]
+            written = editor_rows(mark, text, cursor, width, max(limit - len(menu), 1))
+            return [*queued, *written, *menu]
         rows = panel.rows()
         if panel.mode != "choose" or not panel.live or text:
             mark = panel.mark if panel.live else "> "

@@ -18,6 +18,7 @@ from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher
 from antiphon.cli.session.questions import Keyboard, Question, Questions, answer_to, show
 from antiphon.journal import Journal
+from antiphon.values.message import Attachment
 from antiphon.values.policy import Grant
 from antiphon.view.changes import EffectEnd, EffectStart
 
@@ -134,7 +135,9 @@ class FollowedRun(Protocol):
 
     async def result(self, call_id: str) -> Result: ...
 
-    async def post(self, to: str, text: str, *, intent: str = "") -> str: ...
+    async def post(
+        self, to: str, text: str, *, intent: str = "", attachments: tuple[Attachment, ...] = ()
+    ) -> str: ...
 
     async def answer(
         self, effect_id: str, content: str, *, arguments: str = "", grant: Grant | None = None,

@@ -25,7 +25,7 @@ from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.kernel.facts import ids
 from antiphon.kernel.run.rows import fold_records
 from antiphon.server.routes.bodies import CreateRun
-from antiphon.values.message import new_id
+from antiphon.values.message import Attachment, new_id
 from antiphon.values.policy import Grant
 from antiphon.view import RunTree
 
@@ -85,22 +85,26 @@ class RemoteRun:
             raise RunSuspended(self._run_id, "its stream ended before the request did")
         return result_of(state, self._run_id, call_id)
 
-    async def post(self, to: str, text: str, *, intent: str = "") -> str:
+    async def post(
+        self, to: str, text: str, *, intent: str = "", attachments: tuple[Attachment, ...] = ()
+    ) -> str:
         """See FollowedRun: `to` is an agent, or the id of an open call."""
         if not self._run_id:
             given = self._first or ServerRequest("", "")
             body = CreateRun(
                 given.team, text, to, limits=given.limits, project=given.project,
-                conversation=given.conversation,
+                conversation=given.conversation, attachments=attachments,
             )  # fmt: skip
             self._run_id = await self._runs.start(body, new_id())
             self._begun.set()
             return ids.call_id(0, 1, 0)
         async with self._runs.connect(self._run_id) as run:
             if "/" in to:
-                await run.post(to, text)
+                await run.post(to, text, attachments=attachments)
                 return to
-            taken: str = await run.taken(await run.ask(to, text, intent=intent, key=new_id()))
+            taken: str = await run.taken(
+                await run.ask(to, text, intent=intent, attachments=attachments, key=new_id())
+            )
             return taken
 
     async def answer(

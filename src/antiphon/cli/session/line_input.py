@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
-from antiphon.cli.screen.given import Given
+from antiphon.cli.screen.given import Given, Sent
 from antiphon.cli.session.questions import Keyboard
 
 TOGETHER = 0.03
@@ -22,7 +22,7 @@ class Typed:
     """
 
     def __init__(self, heard: Callable[[], None]) -> None:
-        self.messages: deque[str | Given | None] = deque()
+        self.messages: deque[str | Given | Sent | None] = deque()
         self.raw = False
         self.terminal = sys.stdin is not None and sys.stdin.isatty()
         self._heard = heard

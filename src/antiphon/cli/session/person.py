@@ -17,16 +17,21 @@ if TYPE_CHECKING:
 
 
 class Person:
-    """Who sits there: what they type and see, and how they stop; the same over several runs."""
+    """Who sits there: what they type and see, and how they stop; the same over several runs. folder: whose
+    files are talked of; None: the one we are in."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, folder: str | None = None) -> None:
+        self.folder = os.path.abspath(folder or ".")
         self.bell = WakeSignal()
         self.inline: InlineScreen | None = None
         if fits():
             # Only where somebody sits at a terminal: what reads keys takes long to import.
             from antiphon.cli.screen.inline import InlineScreen
+            from antiphon.cli.session.own.editor import editor_tools
 
-            self.inline = InlineScreen(self.bell.ring, self._break, self._stop, quiet=quiet)
+            self.inline = InlineScreen(
+                self.bell.ring, self._break, self._stop, quiet=quiet, tools=editor_tools(self.folder)
+            )
             # It has the faces of both.
             self.screen, self.typed = cast("Screen", self.inline), cast("Typed", self.inline)
             self.interactive = True

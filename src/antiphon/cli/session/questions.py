@@ -17,6 +17,7 @@ from rich.text import Text
 from antiphon import Agent
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import clock
+from antiphon.cli.screen.changes import change_rows
 from antiphon.kernel.facts import ids
 from antiphon.values.agent import own_tools
 from antiphon.values.form import fitted
@@ -119,10 +120,10 @@ def show(console: Console, question: Question, whole: bool = False, *, prompt: b
             (agent, "bold"), " asks to use ", (terminal_escape.line(question.tool, 64), "bold yellow")
         )
     )
-    lines = laid_out(question.arguments, max(console.width - 2, 20))
+    lines = argument_rows(question.arguments, max(console.width - 2, 20))
     shown = lines if whole else lines[:LINES]
     for each in shown:
-        console.print(Text("  " + each), soft_wrap=True)
+        console.print(each, soft_wrap=True)
     hidden = len(lines) - len(shown)
     if hidden and prompt:
         console.print(Text(f"  {terminal_escape.CUT} {hidden:,} more lines: v shows them", "yellow"))
@@ -176,6 +177,37 @@ def answer_in_form(text: str, options: Sequence[str], schema: Mapping[str, Any] 
         return fitted(text, options, schema)
     except ValueError as error:
         raise ValueError(terminal_escape.line(str(error), 500)) from error
+
+
+def argument_rows(arguments: str, width: int) -> list[Text]:
+    """Arguments as `laid_out` has them; where an `old` text is to become a `new` one, what differs between
+    them, every line of both."""
+    try:
+        found = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        found = None
+    edits = [found, *_more_edits(found)] if isinstance(found, dict) else []
+    changes = [(each["old"], each["new"]) for each in edits if _is_change(each)]
+    if not changes or len(changes) < len(edits):
+        return [Text("  " + each) for each in laid_out(arguments, width)]
+    rest = {name: value for name, value in found.items() if name not in ("old", "new", "more")}
+    rows = [Text("  " + each) for each in laid_out(msgspec.json.encode(rest).decode(), width)]
+    for number, (old, new) in enumerate(changes, 1):
+        rows += [Text(f"  edit {number} of {len(changes)}:", "dim")] if len(changes) > 1 else []
+        rows += [Text("  ").append_text(each) for each in change_rows(old, new)]
+    return rows
+
+
+def _more_edits(found: dict[str, Any]) -> list[Any]:
+    more = found.get("more")
+    return more if isinstance(more, list) else [] if more is None else [more]
+
+
+def _is_change(found: Any) -> bool:
+    if not isinstance(found, dict) or not found.keys() >= {"old", "new"}:
+        return False
+    known = found.keys() <= {"old", "new"} or "path" in found
+    return known and isinstance(found["old"], str) and isinstance(found["new"], str)
 
 
 def laid_out(arguments: str, width: int = 10_000) -> list[str]:

@@ -9,14 +9,16 @@ from msgspec import Struct
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.session.elsewhere import RemoteRun, ServerRequest, has_more
+from antiphon.cli.session.glance import title_of
 from antiphon.cli.session.person import Person
 from antiphon.cli.session.request import DisplayOptions, tell_unattended
-from antiphon.cli.session.slash import obey
-from antiphon.cli.session.talk import Opening, Talk, name_of
+from antiphon.cli.session.slash.commands import obey
+from antiphon.cli.session.talk import Opening, Talk
 from antiphon.cli.store import short_id
 from antiphon.errors import JournalError, UserError
 from antiphon.journal.listing import RunFilter
 from antiphon.server.routes.bodies import TeamView, ToolView
+from antiphon.values.message import Attachment
 from antiphon.view import RunTree
 
 
@@ -40,10 +42,12 @@ class ServedTeam(Struct, frozen=True):
 class TalkingRun(RemoteRun):
     """A run that is talked to: a server that is away for a while ends no conversation."""
 
-    async def post(self, to: str, text: str, *, intent: str = "") -> str:
+    async def post(
+        self, to: str, text: str, *, intent: str = "", attachments: tuple[Attachment, ...] = ()
+    ) -> str:
         """See RemoteRun. Raises UserError where the server cannot be reached."""
         try:
-            return await super().post(to, text, intent=intent)
+            return await super().post(to, text, intent=intent, attachments=attachments)
         except JournalError as error:
             raise UserError(f"Not sent: {error}") from error
 
@@ -100,14 +104,14 @@ class ServerTalks:
             tell_unattended(tree, self._manner, run.run_id, "")
             return True
 
-        talk = Talk(run, team, None, person, obey, unattended)
+        talk = Talk(run, team, None, person, obey, unattended, self._runs)
         after = await talk.until_end(again=again)
         self._last = run.run_id
         self._code = exit_codes.COMPLETED if person.interactive else talk.code
         if run.run_id:
             person.farewell = f"run {short_id(run.run_id)}; to go on: {self._manner.resume(run.run_id)}"
             if talk.call:
-                person.screen.note(f"({name_of(team)} goes on at the server)")
+                person.screen.note(f"({title_of(team)} goes on at the server)")
             if after is None:
                 person.screen.note(person.farewell)
         if after is not None and after.model:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any, Protocol
 
 from msgspec import Struct
-from rich.text import Text
 
 from antiphon import Record, ReplyDelta, Run, Usage, UserError
 from antiphon.cli import exit_codes
@@ -19,15 +16,27 @@ from antiphon.cli.display.draw import model_wait
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
-from antiphon.cli.screen.given import Given
+from antiphon.cli.screen.given import Given, Sent
+from antiphon.cli.session.asking import Asking
 from antiphon.cli.session.drive import FollowedEvents, FollowedRun
-from antiphon.cli.session.glance import context_of, facts, working
+from antiphon.cli.session.glance import (
+    TalkTarget,
+    context_of,
+    exchange,
+    facts,
+    gives_output,
+    less,
+    output_title,
+    working,
+)
+from antiphon.cli.session.own.command import OwnCommands
 from antiphon.cli.session.person import Person
-from antiphon.cli.session.questions import MORE, Question, Questions, answer_to, does, show
+from antiphon.cli.source import Runs
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import RunResumed
+from antiphon.values.message import Attachment
 from antiphon.view import RunTree
-from antiphon.view.changes import EffectEnd, EffectStart
+from antiphon.view.changes import CallQueued, EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 from antiphon.view.wording import cost_text, parts, seconds, told
 
@@ -38,24 +47,19 @@ STATUS = 40
 
 
 class Opening(Struct, frozen=True):
-    """Which run is opened next: `run_id`, or a new one. model: for every agent, instead of its own."""
+    """Which run is opened next: `run_id`, or a new one. model: for every agent, instead of its own. watched:
+    another process drives it, as long as that lives. seen: the record up to which it was seen here; None: all
+    of it that there is."""
 
     run_id: str | None = None
     model: str | None = None
-
-
-class TalkTarget(Protocol):
-    """Who is talked with: a Target, or a team of a server."""
-
-    @property
-    def entry(self) -> str: ...
-
-    @property
-    def agents(self) -> Sequence[Any]: ...
+    watched: bool = False
+    seen: int | None = None
 
 
 class Talk:
     """Lead one open run until the person leaves it, or wants another one. obey: does a line with a slash.
+    runs: the run among others. to: the agent that is talked with. begun: the record of each request.
     unattended: says that the run waits for people where none is here, unless something posted may answer it.
     """
 
@@ -67,8 +71,11 @@ class Talk:
         person: Person,
         obey: Callable[[Talk, str], Awaitable[None]],
         unattended: Callable[[RunTree], Awaitable[bool]],
+        runs: Runs,
     ) -> None:
         self.run, self.target, self.model, self.person = run, target, model, person
+        self.runs, self.to = runs, target.entry
+        self.begun: dict[str, int] = {}
         self._obey, self._unattended = obey, unattended
         self.tree = CallTree()
         self.call = ""
@@ -76,26 +83,28 @@ class Talk:
         self.leaving = False
         self.code = exit_codes.COMPLETED
         self.last: tuple[str, Usage] | None = None
-        self._questions = Questions(self.tree.run)
-        self._asking: Question | None = None
+        self._asking = Asking(run, self.tree.run, person, target.agents)
         self._voice, self._writing = ReplyPrinter(), ""
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
         self._ticking: asyncio.TimerHandle | None = None
         self._breaks, self._stops = person.breaks, person.stops
         self._left: int | None = None
+        self.own = OwnCommands(person.folder, self._show_own)
         if person.inline is not None:
-            person.inline.look(partial(working, self.tree), self._facts)
+            person.inline.look(lambda: [*self.own.rows(), *working(self.tree)], self._facts)
 
     @property
     def screen(self) -> Screen:
         """Where it is shown."""
         return self.person.screen
 
-    async def until_end(self, *, again: bool = False) -> Opening | None:
-        """What to open next; None when the person has left. again: they know what was said so far."""
+    async def until_end(self, *, again: bool = False, seen: int | None = None) -> Opening | None:
+        """What to open next; None when the person has left. again: they know what was said so far. seen: see
+        Opening."""
         for record in await self._known():
-            self._learn(record)
+            if seen is None or record.seq <= seen:
+                self._learn(record)
         subscription = self.run.events(self.tree.run.seq)
         left = [each.node.call for each in self.tree.requests if not each.node.outcome]
         if not again:
@@ -105,7 +114,7 @@ class Talk:
             self.screen.note("(going on with what was asked last)")
         try:
             await self._is_unattended()
-            self._ask()
+            self._asking.next()
             self.person.typed.listen()
             await self._hear()
             while not self.leaving and not self.person.left:
@@ -114,6 +123,7 @@ class Talk:
                     subscription.wake()
                 await self._hear()
         finally:
+            await self.own.close()
             await subscription.aclose()
             self._stop_watching()
             self.screen.end_line()
@@ -143,6 +153,9 @@ class Talk:
 
     def _learn(self, record: Record) -> None:
         self.tree.take(record)
+        for each in self.tree.changes:
+            if isinstance(each, CallQueued | EffectStart) and not each.activation.id:
+                self.begun.setdefault(each.effect.id, record.seq)
         change = self.tree.change
         if isinstance(change, EffectEnd) and change.effect.model is not None:
             reply = change.effect.model.reply
@@ -155,19 +168,29 @@ class Talk:
         """Show a record; whether the request has ended with it."""
         change = self.tree.change
         self._say()
+        if not self.call:
+            self._follow_others()
         if isinstance(change, EffectStart) and change.effect.model is not None:
             if self._is_ours(record.activation) and change.effect.purpose != COMPACT:
-                self.screen.status("thinking…" if self._asking is None else "")
+                self.screen.status("thinking…" if not self._asking.open else "")
             self._watch_model()
         elif isinstance(change, EffectEnd) and change.effect.id == self.call:
             self._end(change.effect, record.at)
             return True
-        elif not self._cancelling and (line := self._line(record)):
-            self.screen.note(line)
-        if self._asking is not None and not self._questions.is_open(self._asking):
-            self._put_away("" if self._cancelling else "(it was settled elsewhere)")
-        self._ask()
+        elif not self._cancelling:
+            self._tell(record)
+        self._asking.look(told=not self._cancelling)
         return False
+
+    def _follow_others(self) -> None:
+        """What somebody else asks, in another terminal or a browser, is followed as what was asked here."""
+        for each in self.tree.changes:
+            if isinstance(each, EffectStart) and not each.activation.id and each.effect.callee is not None:
+                self._begin(each.effect.id)
+                asked = each.effect.callee.asked
+                if asked and each.effect.purpose != COMPACT:
+                    self.screen.note("(asked elsewhere)")
+                    exchange(self.screen, each.effect.callee, whole=False, answered=False)
 
     async def _is_unattended(self) -> bool:
         """Whether it waits for people alone and none is here; then it is left, and it was told so."""
@@ -207,7 +230,7 @@ class Talk:
             return
         branch = next((each for each in asking if self._is_ours(each.node.id)), asking[0])
         text = model_wait(branch, time.time())
-        if text and self._asking is None and not self._cancelling and not self.person.typed.unfinished:
+        if text and not self._asking.open and not self._cancelling and not self.person.typed.unfinished:
             whose = "" if self._is_ours(branch.node.id) else f"{terminal_escape.line(branch.label, 40)}: "
             # All of one length, so that only what changes is written.
             self.screen.status(f"{whose}{text:<{STATUS}}")
@@ -224,8 +247,27 @@ class Talk:
         line = progress(record, self.tree)
         return f"  {line}" if line else ""
 
+    def _tell(self, record: Record) -> None:
+        """Show what a record says of what goes on."""
+        change, inline = self.tree.change, self.person.inline
+        if inline is not None and isinstance(change, EffectEnd) and gives_output(change.effect):
+            whose = self.tree.branches.get(record.activation)
+            inline.output(output_title(change.effect, whose), change.effect.content)
+        elif line := self._line(record):
+            self.screen.note(line)
+
+    def _show_own(self, title: str, text: str, end: str) -> None:
+        """What a command of the person's gave back."""
+        if self.person.inline is not None:
+            self.person.inline.output(title, text, own=True)
+        elif text:
+            self.screen.note(terminal_escape.clean(text), "")
+        self.screen.note(f"    {terminal_escape.line(end, 300)}")
+        self._prompt()
+        self.person.bell.ring()
+
     def _facts(self) -> str:
-        return facts(self.tree, name_of(self.target), self.model or "", self._left)
+        return facts(self.tree, terminal_escape.line(self.to, 60), self.model or "", self._left)
 
     def _is_ours(self, activation: int) -> bool:
         node = self._node
@@ -249,7 +291,7 @@ class Talk:
         asked = self._asked(piece)
         if asked is None or not self._is_ours(piece.activation) or asked.purpose == COMPACT:
             return
-        if piece.kind == "progress" and self._asking is None:
+        if piece.kind == "progress" and not self._asking.open:
             self.screen.status(terminal_escape.line(told(piece), STATUS))
         if asked.model is None or piece.kind in ("queued", "void"):
             return
@@ -259,7 +301,7 @@ class Talk:
             self._writing, self._voice = piece.effect_id, ReplyPrinter()
         said = self._voice.take(piece)
         self.screen.say(said)
-        if not said and self._asking is None:
+        if not said and not self._asking.open:
             self.screen.status(f"{self.tree.branches[piece.activation].doing}…")
 
     def _same_turn(self, effect_id: str) -> bool:
@@ -267,16 +309,36 @@ class Talk:
 
     # -- requests ---------------------------------------------------------------------------
 
-    async def ask(self, text: str, *, compact: bool = False) -> None:
-        """Send a message to the entry agent; while it works, to what it works on."""
+    async def ask(
+        self, text: str, *, compact: bool = False, files: tuple[Attachment, ...] = ()
+    ) -> None:  # fmt: skip
+        """Send a message to the entry agent; while it works, to what it works on. compact: only have the
+        conversation shortened."""
         try:
+            if not compact and (told := self.own.take_told()):
+                text = f"{told}\n\n{text}"
             if self.call:
-                await self.run.post(self.call, text)
+                await self.run.post(self._at_work(), text, attachments=files)
                 return
             self._compacting = compact
-            self._begin(await self.run.post(self.target.entry, text, intent=COMPACT if compact else ""))
+            intent, to = (COMPACT, self.target.entry) if compact else ("", self.to)
+            self._begin(await self.run.post(to, text, intent=intent, attachments=files))
         except UserError as error:
             self.screen.note(str(error), "red")
+
+    def _at_work(self) -> str:
+        """The call that a message is for while one goes on: that of whom one talks with, where it works on
+        something of its own. Raises UserError where it does not."""
+        node = self._node
+        if node is None or node.agent == self.to:
+            return self.call
+        for each in reversed(list(self.tree.branches.values())):
+            if each.node.agent == self.to and each.node.ended_at is None and each.node.call:
+                return each.node.call
+        raise UserError(
+            f"Not sent: {terminal_escape.line(self.to, 60)} has nothing to do now;"
+            f" `/to {terminal_escape.line(node.agent, 60)}` says whom to tell, Alt-Enter sends it later"
+        )
 
     def _begin(self, call: str) -> None:
         self.call, self._cancelling = call, False
@@ -324,7 +386,7 @@ class Talk:
             await self._broke_off()
         elif typed.unfinished:
             self.screen.entered()
-        if self.person.inline is not None and not (self.call or typed.messages or self._asking):
+        if self.person.inline is not None and not (self.call or typed.messages or self._asking.open):
             self.person.inline.next_queued()
         while typed.messages and not self.leaving and not (self.call and not typed.terminal):
             message = typed.messages.popleft()
@@ -333,20 +395,34 @@ class Talk:
                 self.leaving = True
                 break
             self.screen.entered()
-            if not isinstance(message, str):
-                if self._asking is not None:
-                    await self._give(self._asking, message)
-            elif self._asking is not None and self.person.inline is None:
-                await self._answer(self._asking, message)
+            if isinstance(message, Sent):
+                await self.ask(message.text, files=message.files)
+            elif isinstance(message, Given):
+                await self._asking.give(message)
+            elif self._asking.open and self.person.inline is None:
+                await self._asking.answer(message)
             elif message.startswith("/") and not message.startswith("//"):
                 await self._obey(self, message)
+            elif message.startswith("!") and self.person.interactive:
+                self._run_own(message)
             elif message.strip():
                 await self.ask(message[1:] if message.startswith("//") else message)
         self._prompt()
 
+    def _run_own(self, message: str) -> None:
+        """A command of the person's: `!`, or with `!!` without the agent's knowing."""
+        told = not message.startswith("!!")
+        line = message.lstrip("!").strip() if not told else message[1:].strip()
+        if self.own.running:
+            self.screen.note(f"{terminal_escape.line(self.own.running, 60)} still runs: Esc ends it")
+        elif line:
+            self.own.run(line, told=told)
+
     async def _stop(self) -> None:
-        """Esc: what goes on is stopped."""
-        if self.call and not self._cancelling:
+        """Esc: what goes on is stopped; a command of the person's first."""
+        if self.own.running:
+            self.own.stop()
+        elif self.call and not self._cancelling:
             self._cancelling = True
             self.screen.note("(stopping)")
             with suppress(UserError):
@@ -357,6 +433,8 @@ class Talk:
         self.person.typed.drop()
         if self.person.breaks > 1:
             self.leaving = True
+        elif self.own.running:
+            self.own.stop()
         elif self.call:
             self._cancelling = True
             self.screen.note("(stopping; Ctrl-C once more leaves)")
@@ -366,7 +444,7 @@ class Talk:
             self.screen.note("(Ctrl-C once more leaves, as Ctrl-D and /quit do)")
 
     def _prompt(self) -> None:
-        if self._asking is not None or self.call or self.leaving or not self.person.interactive:
+        if self._asking.open or self.call or self.leaving or not self.person.interactive:
             return
         self.screen.prompt("… " if self.person.typed.unfinished else "> ")
 
@@ -379,101 +457,3 @@ class Talk:
             self.screen.note(f"({len(said) - SHOWN:,} earlier; /history shows all)")
         for node in said[-SHOWN:]:
             exchange(self.screen, node, whole=False)
-
-    # -- questions --------------------------------------------------------------------------
-
-    def _ask(self) -> None:
-        """Put the oldest open question to the person, one at a time."""
-        question = self._questions.next()
-        if question is None or self._asking is not None or not self.person.interactive:
-            return
-        self._asking = question
-        typed, inline = self.person.typed, self.person.inline
-        if question.tool in self._questions.always:
-            typed.messages.appendleft("always" if inline is None else Given("always"))
-            self.person.bell.ring()
-            return
-        if inline is not None:
-            self.screen.end_line()
-            show(self.screen.console, question, whole=True, prompt=False)
-            inline.ask(
-                question.tool, question.arguments, offers=question.tool not in ("", MORE),
-                subjects=does(self.target.agents, question),
-            )  # fmt: skip
-            return
-        typed.raw = True
-        typed.forget()
-        self._show(question)
-
-    def _show(self, question: Question, whole: bool = False) -> None:
-        self.screen.end_line()
-        show(self.screen.console, question, whole)
-        self.screen.asked()
-
-    async def _give(self, question: Question, given: Given) -> None:
-        """Give the answer that the panel took."""
-        content = given.content
-        try:
-            if not question.tool:
-                content = answer_to(question, content) or ""
-            if content or question.tool:
-                await self.run.answer(
-                    question.id, content, arguments=given.arguments, grant=given.grant, reason=given.reason
-                )
-        except (ValueError, UserError) as error:
-            if self._questions.is_open(question) and question.id in self.tree.run.human_inputs:
-                self.screen.note(f"({terminal_escape.line(str(error), 300)})", "yellow")
-                self._asking = None
-                self._ask()
-                return
-        narrow = given.grant is not None and bool(given.grant.reaches)
-        said = {"yes": "allowed once", "no": "refused", "always": "allowed from now on"}.get(content, content)
-        self.screen.note(f"  {terminal_escape.line(said, 200)}")
-        self._questions.answered(question, "yes" if narrow else content)
-        self._put_away("")
-        self._ask()
-
-    async def _answer(self, question: Question, line: str) -> None:
-        answer: str | None = None
-        try:
-            answer = answer_to(question, line)
-        except ValueError as error:
-            self.screen.note(f"({error})")
-        if not answer:
-            self._show(question, bool(question.tool) and line.strip().lower() in ("v", "view"))
-            return
-        try:
-            await self.run.answer(question.id, answer)
-        except UserError:
-            self.screen.note("(it was settled elsewhere)")
-        self._questions.answered(question, answer)
-        self._put_away("")
-        self._ask()
-
-    def _put_away(self, why: str) -> None:
-        self._asking, self.person.typed.raw = None, False
-        if self.person.inline is not None:
-            self.person.inline.put_away()
-        if why:
-            self.screen.note(why)
-
-
-def exchange(screen: Screen, node: ActivationNode, *, whole: bool) -> None:
-    """What was asked and answered; `whole`: all of it."""
-    if not (node.asked or node.content):
-        return
-    said = node.content if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.reason})"
-    screen.end_line()
-    for mark, text in (("> ", node.asked), ("", said)):
-        shown = text if whole else terminal_escape.line(text, 400)
-        screen.console.print(Text(mark + shown, "bold" if mark else ""), soft_wrap=True)
-
-
-def less(whole: Usage, part: Usage) -> Usage:
-    """The tokens of `whole` without those of `part`."""
-    return Usage(*(getattr(whole, name) - getattr(part, name) for name in Usage.__struct_fields__))
-
-
-def name_of(target: TalkTarget) -> str:
-    """Whom one talks to, fit for the screen."""
-    return terminal_escape.line(target.entry, 60)

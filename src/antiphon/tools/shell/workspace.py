@@ -47,7 +47,7 @@ class Workspace:
 
     read, write: further folders that commands may read, and change. environment: added to what commands
     get, which is nothing of this process but its PATH, language and user. network: whether they may connect.
-    guarded: what git runs by itself is put back after a command has changed it.
+    guarded: what git runs by itself is put back after a command has changed it, and what it changes is noted.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Workspace:
         fields["environment"] = [
             f"{name}={value}" for name, value in (self.environment | {MARK: os.path.basename(folder)}).items()
         ]
-        if not about.get("job"):
+        if self._guarded and not about.get("job"):
             fields |= scan_fields(self.folder, self._copies)
         place.write(folder, "asked", place.pack(fields))
         return folder

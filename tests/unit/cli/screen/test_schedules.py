@@ -8,6 +8,7 @@ import pytest
 from prompt_toolkit.input import DummyInput
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 
+from antiphon.cli.screen.choices import OfferedLine
 from antiphon.cli.screen.given import Given
 from antiphon.cli.screen.inline import InlineScreen
 from tests.unit.cli.screen.terminals import Cropping, Reflowing, without_blanks
@@ -117,6 +118,34 @@ class Play:
             self.keys(self.chance.choice("yYaA1"))
             self.screen.put_away()
 
+    def outputs(self):
+        """A tool gives back more than is shown."""
+        lines = [self.word("w", self.said) for _ in range(self.chance.randint(1, 6))]
+        self.screen.output("output", "\n".join([*lines, *("folded",) * self.chance.choice([0, 20])]))
+
+    def searches(self):
+        """What was sent before is looked for, and left alone."""
+        if not self.choosing:
+            self.keys("\x12")
+            self.keys("k\x12\x7f")
+            self.draws()
+            self.keys("\x03")
+
+    def picks(self):
+        """One of a list is picked, or none."""
+        if self.screen._panel is None:
+            self.screen.choose("Which?", [OfferedLine(f"number {n}", "") for n in range(20)])
+            self.keys("\x1b[A\x1b[6~x")
+            self.draws()
+            self.keys(self.chance.choice(["\r", "\x03"]))
+            self.screen._choices = None
+
+    def leaves_for_another_program(self):
+        self.screen.away(True)
+        self.chance.choice([self.says, self.notes, self.works])()
+        self.draws()
+        self.screen.away(False)
+
     def works(self):
         self.agents = self.chance.randint(0, 12)
 
@@ -125,7 +154,8 @@ class Play:
 
     STEPS = (
         *("says",) * 6, "ends", "notes", *("types",) * 3, "sends", "pastes", "queues", "resizes", "asks",
-        "settles", "answers", "vanishes", "works", *("draws",) * 5,
+        "settles", "answers", "vanishes", "works", "outputs", "searches", "picks",
+        "leaves_for_another_program", *("draws",) * 5,
     )  # fmt: skip
 
     def check(self):
@@ -139,7 +169,8 @@ class Play:
     def kept(self):
         """Every key, wherever it went."""
         sent = [each.content if isinstance(each, Given) else each for each in self.screen.messages if each]
-        return [*sent, *self.screen.later, self.screen._draft, self.screen._editor.buffer.text]
+        written = [*self.screen.later, self.screen._draft, self.screen._editor.buffer.text]
+        return [*sent, *map(self.screen._editor.pastes.whole, written)]
 
 
 @pytest.mark.parametrize("kind", [Reflowing, Cropping])
