@@ -22,20 +22,16 @@ TEST = f"{sys.executable} check.py"
 
 
 @pytest.fixture
-def repository(shell: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Any) -> Any:
+def repository(shell: Any, monkeypatch: Any) -> Any:
     """A small repository whose test fails, and folders of the user's own apart from it."""
-    own = tmp_path_factory.mktemp("own")
     shell.folder = shell.folder / "repository"
     (shell.folder / ".git").mkdir(parents=True)
-    for name, value in {
-        "HOME": own,
-        "XDG_STATE_HOME": own / "state",
-        "XDG_CONFIG_HOME": own / "config",
-    }.items():
+    own = shell.own
+    own.mkdir()
+    for name, value in {"HOME": own, "XDG_STATE_HOME": own / "state", "XDG_CONFIG_HOME": own}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.delenv("ANTIPHON_HOME", raising=False)
     monkeypatch.chdir(shell.folder)
-    shell.own = own
     shell.write("shop.py", BROKEN)
     shell.write("check.py", CHECK)
     environment = shell.environment
@@ -44,7 +40,7 @@ def repository(shell: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch
 
     def says(*lines: Any) -> None:
         """What the model says from now on."""
-        path = own / f"script-{len(list(own.iterdir()))}.yaml"
+        path = own / f"script-{len(list(own.glob('script-*')))}.yaml"
         path.write_text(json.dumps({"coder": list(lines)}))
         model["ANTIPHON_MODEL"] = f"script:{path}"
         monkeypatch.setenv("ANTIPHON_MODEL", model["ANTIPHON_MODEL"])

@@ -55,7 +55,7 @@ def _doing(branch: CallBranch, now: float) -> str:
 
 def gives_output(effect: EffectNode) -> bool:
     """Whether what an effect gave back is worth more than a line: a tool's, and more than one."""
-    plain = effect.kind == "tool" and effect.callee is None and effect.outcome == "completed"
+    plain = effect.what == "tool" and effect.callee is None and effect.outcome == "completed"
     return plain and not effect.finishes and "\n" in effect.content.strip("\n")
 
 
