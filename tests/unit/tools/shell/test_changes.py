@@ -113,6 +113,20 @@ def test_what_git_holds_in_another_form_is_kept_as_it_is(workspace: Workspace, t
     }
 
 
+def test_attributes_that_were_looked_at_before_count_for_new_files(workspace: Workspace) -> None:
+    folder = Path(workspace.folder)
+    inside = folder / "d"
+    inside.mkdir()
+    (inside / ".gitattributes").write_text("*.txt text eol=lf\n")
+    committed(folder)
+    time_long_ago(inside / ".gitattributes")
+    assert changed(workspace, "true") == {}
+    (inside / "a.txt").write_bytes(b"one\r\n")
+    time_long_ago(inside / "a.txt")
+    subprocess.run([*GIT, "-C", str(folder), "add", "d/a.txt"], check=True, capture_output=True)
+    assert changed(workspace, "rm d/a.txt") == {"d/a.txt": (FileState.of(b"one\r\n"), None)}
+
+
 def test_attributes_that_git_does_not_hold_count_too(workspace: Workspace) -> None:
     folder = Path(workspace.folder)
     (folder / "d").mkdir()
