@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from antiphon import Agent, Record, open_journal, open_run, tool
+from antiphon.cli.session.talk import Talk
+from antiphon.kernel.facts.events import RunResumed
+from antiphon.models.script import Script
+from antiphon.models.script import call as ask
 from antiphon.tools.shell.confinement import confinement
 from tests.unit.cli.shell import PATIENCE, Terminal
 
@@ -226,3 +233,32 @@ def test_in_a_conversation_a_command_of_the_users_is_said(repository: Any) -> No
     assert said.out == "Reviewed.\n"
     assert "what can be said here" in said.err
     assert "There is no /nothing" in said.err
+
+
+def test_what_happened_since_a_run_was_taken_up_is_news(repository: Any) -> None:
+    gate = asyncio.Event()
+
+    @tool(effect="idempotent")
+    async def wait() -> str:
+        """Wait."""
+        await gate.wait()
+        return "it is open"
+
+    agent = Agent("a", model=Script([ask("wait"), "done"], by="turn"), tools=[wait])
+
+    async def left_and_gone_on() -> tuple[list[Record], list[Record]]:
+        journal = open_journal()
+        async with open_run([agent], journal=journal) as opened:
+            request = await opened.post("a", "go")
+            async for each in opened.events():
+                if isinstance(each, Record) and "ToolEffect" in str(each.event):
+                    break
+        gate.set()
+        async with open_run([agent], journal=journal, run_id=opened.run_id) as again:
+            await again.result(request)
+            known = await Talk._known(SimpleNamespace(run=again))  # type: ignore[arg-type]
+            return known, await again.records()
+
+    known, all_of_them = asyncio.run(left_and_gone_on())
+    assert isinstance(known[-1].event, RunResumed)
+    assert "it is open" in str(all_of_them[len(known) :])
