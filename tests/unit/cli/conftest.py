@@ -35,6 +35,8 @@ def shell(tmp_path, monkeypatch, capsys):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     found = Shell(tmp_path, capsys)
+    monkeypatch.setenv("XDG_STATE_HOME", os.fspath(found.home / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", os.fspath(found.home))
     found.write("team.yaml", TEAM)
     found.write("script.yaml", SCRIPT)
     yield found

@@ -57,9 +57,9 @@ class Shell:
     """Conversations at a terminal are in the plain mode."""
 
     @property
-    def own(self):
-        """The folder of the user's own settings and state."""
-        return self.folder.with_name(f"{self.folder.name}-own")
+    def home(self):
+        """The folder of the user's own settings and state, apart from that of the team."""
+        return self.folder.with_name(f"{self.folder.name}-home")
 
     def __call__(self, *words, stderr=None):
         """Call the command in this process; `stderr`: how to patch the error output, and with what."""
@@ -84,7 +84,6 @@ class Shell:
         """What another process of the command is started with."""
         env = {key: value for key, value in os.environ.items() if not SETTINGS.match(key)}
         env |= {"PYTHONPATH": os.fspath(SRC), "TERM": "xterm", "COLUMNS": "", "PYTHONUNBUFFERED": "1"}
-        env |= {"XDG_STATE_HOME": os.fspath(self.own / "state"), "XDG_CONFIG_HOME": os.fspath(self.own)}
         return env | {"ANTIPHON_PLAIN": "1" if self.plain else ""}
 
     def start(self, *words, first="", **options):

@@ -33,7 +33,7 @@ def repository(shell: Any, monkeypatch: Any) -> Any:
     """A small repository whose test fails, and folders of the user's own apart from it."""
     shell.folder = shell.folder / "repository"
     (shell.folder / ".git").mkdir(parents=True)
-    own = shell.own
+    own = shell.home
     own.mkdir()
     for name, value in {"HOME": own, "XDG_STATE_HOME": own / "state", "XDG_CONFIG_HOME": own}.items():
         monkeypatch.setenv(name, str(value))
@@ -126,7 +126,7 @@ def test_it_goes_on_with_the_conversation_of_this_folder(repository: Any) -> Non
     other.mkdir()
     assert repository("-p", "one", "-q", "--continue", "--folder", other).code == 4
     assert repository("-p", "two", "-q", "--continue").out == "Second.\n"
-    listed = repository("runs", "ls", "--json", "--journal", repository.own / "state/antiphon/antiphon.db")
+    listed = repository("runs", "ls", "--json", "--journal", repository.home / "state/antiphon/antiphon.db")
     assert len(listed.value["runs"] if isinstance(listed.value, dict) else listed.value) == 1
 
 
@@ -221,7 +221,7 @@ def test_without_a_model_it_says_what_to_set(repository: Any, monkeypatch: Any) 
 def test_its_runs_lie_where_no_tool_of_it_reaches(repository: Any) -> None:
     repository.says("Hello.")
     said = repository("-p", "x")
-    assert str(repository.own / "state/antiphon/antiphon.db") in said.err
+    assert str(repository.home / "state/antiphon/antiphon.db") in said.err
     assert sorted(each.name for each in Path(repository.folder).iterdir()) == [".git", "check.py", "shop.py"]
 
 

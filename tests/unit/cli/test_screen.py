@@ -284,7 +284,7 @@ def test_what_was_sent_is_found_in_the_next_conversation(shell):
     screen.type("a message to be found\r")
     screen.until("I heard")
     left(screen)
-    kept = shell.own / "state/antiphon/history"
+    kept = shell.home / "state/antiphon/history"
     assert kept.read_text() == '"a message to be found"\n'
     assert kept.stat().st_mode & 0o777 == 0o600
     screen = opened(shell)
@@ -300,8 +300,8 @@ def test_what_was_sent_is_found_in_the_next_conversation(shell):
 
 @pytest.mark.slow
 def test_keys_are_those_of_the_users_file_and_what_is_wrong_in_it_is_said(shell):
-    (shell.own / "antiphon").mkdir(parents=True)
-    (shell.own / "antiphon/keys.yaml").write_text("editing: vi\nkeys:\n  send: ctrl-x ctrl-s\n  sned: f1\n")
+    (shell.home / "antiphon").mkdir(parents=True)
+    (shell.home / "antiphon/keys.yaml").write_text("editing: vi\nkeys:\n  send: ctrl-x ctrl-s\n  sned: f1\n")
     screen = opened(shell, columns=120)
     screen.type("one two\x1b")
     screen.type("0dwi")
