@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from antiphon import Tool, UserError
@@ -13,6 +13,11 @@ Mode = Literal["plan", "ask", "edits", "auto", "open"]
 """`plan` only reads; `ask` leaves it to the run's policy, which usually asks for all that acts; `edits`
 changes files unasked; `auto` deletes them and runs confined commands too; `open` asks for nothing."""
 MODES: tuple[Mode, ...] = get_args(Mode)
+TOLD: Mapping[Mode, str] = {
+    "plan": "nothing is changed", "ask": "you are asked for what acts", "edits": "files are changed unasked",
+    "auto": "files are changed and confined commands run unasked", "open": "you are asked for nothing",
+}  # fmt: skip
+"""What a mode means, for people."""
 EDITS = frozenset({"edit_file", "write_file", "move_file", "apply_patch"})
 CONFINED = frozenset({"delete_file", "shell", "stop_job"})
 
@@ -39,6 +44,16 @@ class Permission:
         if mode not in MODES:
             raise UserError(f"A mode is one of: {', '.join(MODES)}; got {mode!r}")
         self._mode = mode
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """Which there are, from the one that asks most."""
+        return MODES
+
+    @property
+    def told(self) -> str:
+        """What its mode means, for people."""
+        return TOLD[self._mode]
 
     def authorize(self, tool: Tool, arguments: str) -> tuple[Decision, str] | None:
         """Whether a call may be; None leaves it to the run's policy. What denies wins over all."""

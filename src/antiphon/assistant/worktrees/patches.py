@@ -6,6 +6,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 
 from antiphon import Tool, ToolError, ToolResult, tool
 from antiphon.assistant.worktrees.git import git
@@ -24,6 +25,8 @@ _MARK = "diff --git "
 def apply_tool(folder: Path) -> Tool:
     """`apply_patch` for a folder that is the root of a git repository. Rules judge each file of a patch."""
     root = Root(folder)
+    # git takes a file away before it writes it anew: another patch would find none.
+    applying = Lock()
 
     @tool(effect="once", kind="edit", title="Apply a patch", timeout=120, subjects={"patch": paths_of})
     def apply_patch(title: str, patch: str) -> ToolResult:
@@ -40,9 +43,11 @@ def apply_tool(folder: Path) -> Tool:
         for each in paths:
             # What no tool sees no patch changes.
             root.parts(each)
-        before = {each: _state(root, each) for each in paths}
-        git(root.path, ["apply", "--whitespace=nowarn", "-"], patch.encode())
-        changes = [FileChange(str(root.path), each, before[each], _state(root, each)) for each in paths]
+        with applying:
+            before = {each: _state(root, each) for each in paths}
+            git(root.path, ["apply", "--whitespace=nowarn", "-"], patch.encode())
+            after = {each: _state(root, each) for each in paths}
+        changes = [FileChange(str(root.path), each, before[each], after[each]) for each in paths]
         return ToolResult(f"applied: {', '.join(paths)}", changes=tuple(changes))
 
     return apply_patch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -22,12 +21,12 @@ from antiphon.cli.session.questions import MORE, answer_in_form, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.source import RunAnywhere, opened_runs, source_option
 from antiphon.cli.store import RunSource, json_option, short_id
+from antiphon.cli.user import my_name
 from antiphon.errors import AnsweredAlready, JournalError
 from antiphon.journal.listing import RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import VERDICTS
 from antiphon.kernel.run.commands import AnswerInput
-from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 from antiphon.view import RunTree
 from antiphon.view.changes import Change
@@ -249,14 +248,6 @@ def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
             "--match, --agent-only and --expires-in say how far `always` to a tool reaches."
         )
     return Grant(reach.arguments, question.agent if reach.agent_only else "", reach.until)
-
-
-def my_name() -> str:
-    """Who uses this machine, as far as it says."""
-    # A process without an entry in the user database has no name.
-    with suppress(OSError, KeyError):
-        return getpass.getuser()
-    return USER
 
 
 async def _send(

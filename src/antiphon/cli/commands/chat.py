@@ -28,7 +28,7 @@ from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.listing import RunInfo
+from antiphon.journal.listing import Labels, RunInfo
 from antiphon.kernel.run.rows import events_of
 from antiphon.view import RunTree
 
@@ -204,12 +204,15 @@ class _Sessions:
         policy = self._policy
         if policy is None and opening.run_id is None:
             policy = Policy("guarded")
-        standing, said = await run_rules(self._journal, manner.projects, opening.run_id or "")
+        labels = Labels(manner.project)
+        standing, said = await run_rules(
+            self._journal, manner.projects, opening.run_id or "", labels, declared=not manner.project
+        )
         if said:
             person.screen.note(f"note: {said}")
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
-            policy=policy, rules=standing, interactive=person.interactive, data=manner.data,
+            policy=policy, rules=standing, interactive=person.interactive, data=manner.data, labels=labels,
             endpoints=target.with_endpoints(manner.endpoints, opening.model),
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id
@@ -226,7 +229,7 @@ class _Sessions:
                 return True
 
             runs = JournalRuns(manner.source, self._journal)
-            talk = Talk(conversation, target, opening.model, person, _obey, unattended, runs)
+            talk = Talk(conversation, target, opening.model, person, _obey, unattended, runs, manner.project)
             if again and before is not None and before.model != opening.model:
                 person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
             after = await talk.until_end(again=again, seen=opening.seen)

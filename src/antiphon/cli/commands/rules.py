@@ -10,12 +10,13 @@ import click
 import msgspec
 
 from antiphon.cli import exit_codes
-from antiphon.cli.commands.answer import my_name, name_and_pattern
+from antiphon.cli.commands.answer import name_and_pattern
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import clock
 from antiphon.cli.duration import seconds_of
 from antiphon.cli.source import opened_runs, source_option
 from antiphon.cli.store import RunSource, json_option, short_id
+from antiphon.cli.user import my_name
 from antiphon.values.message import new_id
 from antiphon.values.policy import Grant, Ruling, Scope, StandingRule
 

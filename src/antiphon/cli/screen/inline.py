@@ -309,6 +309,11 @@ class InlineScreen:
         self.messages.append("/rewind")
         self._heard()
 
+    def next_mode(self) -> None:
+        """See Heard."""
+        self.messages.append("/mode next")
+        self._heard()
+
     def broke_off(self) -> None:
         """See Heard."""
         self._broke_off()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from antiphon import UserError
@@ -11,14 +12,30 @@ from antiphon.cli.screen.given import Given
 from antiphon.cli.session.drive import FollowedRun
 from antiphon.cli.session.person import Person
 from antiphon.cli.session.questions import MORE, Question, Questions, answer_to, does, show
+from antiphon.cli.source import Runs
+from antiphon.cli.user import my_name
+from antiphon.errors import AntiphonError
+from antiphon.values.message import new_id
+from antiphon.values.policy import Grant, StandingRule
 from antiphon.view import RunTree
 
 
-class Asking:
-    """The questions of one run, and the one that is put now. agents: whose tools may say what a call does."""
+async def keep_pattern(runs: Runs, project: str, tool: str, grant: Grant) -> None:
+    """Have a pattern of a tool allowed in every run of a project from now on. Raises AntiphonError."""
+    name = f"rule-{new_id()[:12]}"
+    await runs.add_rule(StandingRule(name, "project", project, tool, "allow", grant, my_name(), time.time()))
 
-    def __init__(self, run: FollowedRun, tree: RunTree, person: Person, agents: Sequence[Any]) -> None:
+
+class Asking:
+    """The questions of one run, and the one that is put now. agents: whose tools may say what a call does.
+    keep: remembers a pattern that is allowed for good beyond the run; None where nothing does."""
+
+    def __init__(
+        self, run: FollowedRun, tree: RunTree, person: Person, agents: Sequence[Any],
+        keep: Callable[[str, Grant], Awaitable[None]] | None = None,
+    ) -> None:  # fmt: skip
         self._run, self._tree, self._person, self._agents = run, tree, person, agents
+        self._keep = keep
         self._questions = Questions(tree)
         self._question: Question | None = None
 
@@ -82,10 +99,20 @@ class Asking:
                 return
         narrow = given.grant is not None and bool(given.grant.reaches)
         said = {"yes": "allowed once", "no": "refused", "always": "allowed from now on"}.get(content, content)
+        if self._keep is not None and narrow and content == "always":
+            said = await self._kept(question.tool, given.grant or Grant(), self._keep)
         self._person.screen.note(f"  {terminal_escape.line(said, 200)}")
         self._questions.answered(question, "yes" if narrow else content)
         self._put_away("")
         self.next()
+
+    async def _kept(self, tool: str, grant: Grant, keep: Callable[[str, Grant], Awaitable[None]]) -> str:
+        """Remember a pattern beyond the run; what is said of it."""
+        try:
+            await keep(tool, grant)
+        except AntiphonError as error:
+            return f"allowed in this run from now on; not in others: {error}"
+        return "allowed from now on, in this folder; `/rules` lists what is"
 
     async def answer(self, line: str) -> None:
         """Answer what is asked with a line."""

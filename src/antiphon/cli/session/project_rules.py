@@ -31,17 +31,18 @@ projects_option = click.option(
 
 
 async def run_rules(
-    journal: Journal, folder: str | None, run_id: str, labels: Labels = NO_LABELS
+    journal: Journal, folder: str | None, run_id: str, labels: Labels = NO_LABELS, *, declared: bool = True
 ) -> tuple[tuple[StandingRule, ...], str]:
     """The rules that hold for a run, and what is worth knowing of them.
 
-    folder: of the projects, see PROJECTS for None. labels: of a new run, for which `run_id` is empty. Raises
-    ConfigError for a folder that is not there, UnknownName, and as `rules_in_project` does.
+    folder: of the projects, see PROJECTS for None. labels: of a new run, for which `run_id` is empty.
+    declared: its project stands in that folder; False for one that only the journal knows. Raises ConfigError
+    for a folder that is not there, UnknownName, and as `rules_in_project` does.
     """
     # Most runs are of no project, and hosts take long to import.
     from antiphon.host.project_runs import rules_in_project
 
-    projects = folder_of_projects(folder)
+    projects = folder_of_projects(folder) if declared else None
     try:
         found = await rules_in_project(journal, projects, run_id, None if run_id else labels, new=not run_id)
     except UnknownName as error:

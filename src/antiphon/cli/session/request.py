@@ -48,7 +48,9 @@ class DisplayOptions(Struct, frozen=True):
     """How a person wants a run shown, and the options that a resume command must repeat.
 
     target: empty for a chat without a team. chat: it goes on with `antiphon chat`. endpoints: as they are
-    given, see `antiphon.models.endpoints.text`. projects: the folder of projects.
+    given, see `antiphon.models.endpoints.text`. projects: the folder of projects. project: that of the
+    assistant's runs in a folder, in all of which a pattern holds that a person allows for good; empty for
+    every other target.
     """
 
     target: str
@@ -60,6 +62,7 @@ class DisplayOptions(Struct, frozen=True):
     chat: bool = False
     endpoints: tuple[str, ...] = ()
     projects: str | None = None
+    project: str = ""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -69,6 +72,8 @@ class DisplayOptions(Struct, frozen=True):
             kept["endpoints"] = self.endpoints
         if self.projects is not None:
             kept["projects"] = self.projects
+        if self.project:
+            kept["project"] = self.project
         return {CHAT if self.chat else COMMAND_LINE: kept}
 
     def resume(self, run_id: str) -> str:
@@ -78,6 +83,9 @@ class DisplayOptions(Struct, frozen=True):
             return command(*words, run_id[:SHORT], source=self.source)
         words = ["chat", "--resume"] if self.chat else ["runs", "resume"]
         words += [run_id[:SHORT], self.target] if self.target else [run_id[:SHORT]]
+        if self.project:
+            # The assistant is opened without the name of a command.
+            words = ["--resume", run_id[:SHORT]]
         words += ["--folder", self.folder] if self.folder is not None else []
         words += ["--model", self.model] if self.model is not None else []
         for each in self.endpoints:
@@ -94,7 +102,7 @@ def manner_of(data: Any, source: RunSource) -> DisplayOptions | None:
             found = msgspec.convert({**data[key], "chat": key == CHAT}, _Kept)
             return DisplayOptions(
                 found.target, source, found.folder, found.model, chat=found.chat,
-                endpoints=found.endpoints, projects=found.projects,
+                endpoints=found.endpoints, projects=found.projects, project=found.project,
             )  # fmt: skip
     return DisplayOptions("", source) if source.is_server else None
 
@@ -108,6 +116,7 @@ class _Kept(Struct, frozen=True):
     chat: bool = False
     endpoints: tuple[str, ...] = ()
     projects: str | None = None
+    project: str = ""
 
 
 class Request(Struct, frozen=True):
@@ -139,17 +148,16 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
     results: list[Result] | None = None
     people = interactive() and not manner.as_json
     options: dict[str, Any] = {
-        "limits": request.limits,
-        "policy": request.policy,
-        "run_id": request.run_id,
-        "data": manner.data,
-        "renamed": request.renamed,
-        "missing": request.missing,
-    }
-    if request.run_id or request.project:
-        labels = Labels(request.project)
-        options["rules"], said = await run_rules(journal, manner.projects, request.run_id or "", labels)
-        if request.project:
+        "limits": request.limits, "policy": request.policy, "run_id": request.run_id, "data": manner.data,
+        "renamed": request.renamed, "missing": request.missing,
+    }  # fmt: skip
+    project = request.project or manner.project
+    if request.run_id or project:
+        labels = Labels(project)
+        options["rules"], said = await run_rules(
+            journal, manner.projects, request.run_id or "", labels, declared=not manner.project
+        )
+        if project:
             options["labels"] = labels
         if said and not manner.quiet:
             exit_codes.remark(said)

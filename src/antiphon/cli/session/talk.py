@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
 from antiphon.cli.screen.given import Given, Sent
-from antiphon.cli.session.asking import Asking
+from antiphon.cli.session.asking import Asking, keep_pattern
 from antiphon.cli.session.drive import FollowedEvents, FollowedRun
 from antiphon.cli.session.glance import (
     TalkTarget,
@@ -40,6 +41,8 @@ from antiphon.view.changes import CallQueued, EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 from antiphon.view.wording import cost_text, parts, seconds, told
 
+BUSY = "It is still at work: Esc or Ctrl-C stops it"
+"""What is said where something has to wait for its end."""
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""
 STATUS = 40
@@ -60,6 +63,7 @@ class Opening(Struct, frozen=True):
 class Talk:
     """Lead one open run until the person leaves it, or wants another one. obey: does a line with a slash.
     runs: the run among others. to: the agent that is talked with. begun: the record of each request.
+    project: in whose runs a pattern holds that is allowed for good; empty: in this one alone.
     unattended: says that the run waits for people where none is here, unless something posted may answer it.
     """
 
@@ -72,6 +76,7 @@ class Talk:
         obey: Callable[[Talk, str], Awaitable[None]],
         unattended: Callable[[RunTree], Awaitable[bool]],
         runs: Runs,
+        project: str = "",
     ) -> None:
         self.run, self.target, self.model, self.person = run, target, model, person
         self.runs, self.to = runs, target.entry
@@ -83,7 +88,8 @@ class Talk:
         self.leaving = False
         self.code = exit_codes.COMPLETED
         self.last: tuple[str, Usage] | None = None
-        self._asking = Asking(run, self.tree.run, person, target.agents)
+        keep = partial(keep_pattern, runs, project) if project else None
+        self._asking = Asking(run, self.tree.run, person, target.agents, keep)
         self._voice, self._writing = ReplyPrinter(), ""
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,8 +60,9 @@ def open_assistant(options: AssistantOptions) -> int:
     source = RunSource(options.journal or _journal(Path(folder), env))
     model = options.model or _keyed(env)
     manner = DisplayOptions(
-        TARGET, source, folder, model, options.as_json, options.quiet or options.as_json, chat=True
-    )
+        TARGET, source, folder, model, options.as_json, options.quiet or options.as_json, chat=True,
+        project=project_of(folder),
+    )  # fmt: skip
     if options.trust:
         return exit_codes.COMPLETED
     if options.said is None:
@@ -150,6 +152,11 @@ def _message(said: str) -> str:
             "There is no message: give one after -p, or with `-p -` on the standard input."
         )
     return said.rstrip("\n")
+
+
+def project_of(folder: str) -> str:
+    """The project of the assistant's runs in a folder: what is allowed for good holds in all of them."""
+    return f"folder-{blake2b(os.fsencode(folder), digest_size=8).hexdigest()}"
 
 
 def _journal(folder: Path, env: LayeredSettings) -> str | None:

@@ -78,6 +78,10 @@ class Heard(Protocol):
         """Esc twice, with nothing written."""
         ...
 
+    def next_mode(self) -> None:
+        """Shift-Tab."""
+        ...
+
     def broke_off(self) -> None:
         """Ctrl-C, with nothing written."""
         ...
@@ -327,6 +331,7 @@ class Editor:
             "newline": lambda event: buffer.insert_text("\n"),
             "stop": self._escape,
             "rewind": lambda event: heard.rewind(),
+            "mode": lambda event: heard.next_mode(),
             "break": broken_off,
             "leave": lambda event: heard.left(),
             "search-history": self._search,

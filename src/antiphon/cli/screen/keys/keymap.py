@@ -34,6 +34,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "newline": ("ctrl-j", "a new line"),
     "stop": ("esc", "stops what goes on"),
     "rewind": ("", "goes back to an earlier message; so do two `stop` keys in an empty editor"),
+    "mode": ("shift-tab", "the next mode, which says what is done unasked; see `/mode`"),
     "break": ("ctrl-c", "takes away what is written, or stops what goes on, or leaves"),
     "leave": ("ctrl-d", "in an empty editor leaves"),
     "search-history": ("ctrl-r", "searches what was sent before"),

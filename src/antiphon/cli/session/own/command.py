@@ -55,6 +55,10 @@ class OwnCommands:
         """A line for the command that runs."""
         return [f"$ {terminal_escape.line(self.running, 200)}"] if self.running else []
 
+    def tell(self, text: str) -> None:
+        """Have the agent told of something with the next message."""
+        self._told.append(text)
+
     def take_told(self) -> str:
         """What the agent is told of commands since its last message; empty for nothing."""
         told, self._told = self._told, []

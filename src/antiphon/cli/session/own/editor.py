@@ -10,7 +10,7 @@ from antiphon.cli.screen.keys.history import FILE as HISTORY
 from antiphon.cli.screen.keys.history import KeptHistory
 from antiphon.cli.screen.keys.keymap import FILE as KEYS
 from antiphon.cli.screen.keys.keymap import read_keymap
-from antiphon.cli.user_folder import settings_folder, state_folder
+from antiphon.cli.user import settings_folder, state_folder
 from antiphon.errors import AntiphonError
 
 

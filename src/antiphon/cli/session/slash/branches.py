@@ -7,6 +7,7 @@ from pathlib import Path
 
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.screen.choices import OfferedLine
+from antiphon.cli.session.slash.files import restored
 from antiphon.cli.session.talk import Opening, Talk
 from antiphon.cli.store import ListedRun, short_id
 from antiphon.errors import AntiphonError, JournalError
@@ -35,8 +36,21 @@ async def rewind(talk: Talk, rest: str) -> None:
     else:
         node = asked[int(rest) - 1]
         forked = await _fork(talk, talk.begun[node.call] - 1, f"before message {rest}")
+        if forked:
+            await _files_back(talk, node.call)
         if forked and talk.person.inline is not None:
             talk.person.inline.write(node.asked)
+
+
+async def _files_back(talk: Talk, call: str) -> None:
+    """Make the files what they were, too."""
+    done = await restored(talk, call)
+    if done is not None and done.files:
+        count, left = len(done.files) - len(done.left), len(done.left)
+        kept = f", {left:,} left as they are" if left else ""
+        back = f"; `antiphon runs redo {short_id(done.undoes)}` takes that back" if count else ""
+        said = "1 file is as it was then" if count == 1 else f"{count:,} files are as they were then"
+        talk.screen.note(f"{said}{kept}{back}")
 
 
 async def fork(talk: Talk, rest: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct
 
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.session.slash import branches, doing, telling
+from antiphon.cli.session.slash import branches, doing, files, telling
 from antiphon.cli.session.talk import Talk
 
 LINES = (
@@ -58,12 +58,17 @@ COMMANDS: Mapping[str, SlashCommand] = {
     "model": SlashCommand(
         doing.model, "which models are asked; with NAME: another one from now on", "[NAME]"
     ),
+    "mode": SlashCommand(doing.mode, "what is done unasked; with MODE: from now on", "[MODE]"),
     "rules": SlashCommand(telling.rules, "what is allowed, denied or asked for in this run"),
     "diff": SlashCommand(telling.diff, "which files this run changed, and what git says of them"),
+    "undo": SlashCommand(files.undo, "make files again what they were before a message", "[N]"),
+    "redo": SlashCommand(files.redo, "take the last undo back"),
     "jobs": SlashCommand(telling.jobs, "commands that run in the background here"),
     "init": SlashCommand(doing.init, "have AGENTS.md written for this folder"),
     "compact": SlashCommand(doing.compact, "have the conversation so far shortened to a summary"),
-    "rewind": SlashCommand(branches.rewind, "go back to before a message, in a run of its own", "[N]"),
+    "rewind": SlashCommand(
+        branches.rewind, "go back to before a message, with its files, in another run", "[N]"
+    ),
     "fork": SlashCommand(branches.fork, "go on from here in a run of its own"),
     "tree": SlashCommand(branches.tree, "the runs that begin as this one does"),
     "resume": SlashCommand(branches.resume, "go on with another run", "[RUN]"),

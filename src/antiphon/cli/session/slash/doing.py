@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.session.slash.telling import team_of
-from antiphon.cli.session.talk import Opening, Talk
+from antiphon.cli.session.talk import BUSY, Opening, Talk
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import load_catalog
 
-BUSY = "It is still at work: Esc or Ctrl-C stops it"
 INIT = (
     "Write AGENTS.md in this folder, for agents that work here: what the project is, how it is built, tested"
     " and run, where things are, and its conventions. Read what is there first, README and build files too,"
@@ -43,6 +44,23 @@ async def to(talk: Talk, rest: str) -> None:
         return
     talk.to = rest or talk.to
     talk.screen.note(f"You talk with {terminal_escape.line(talk.to, 60)}")
+
+
+async def mode(talk: Talk, rest: str) -> None:
+    """`/mode [MODE]`; `next` is the one after this."""
+    # Only the assistant has some.
+    permission = getattr(getattr(talk.target, "source", None), "permission", None)
+    if permission is None:
+        talk.screen.note("This team has no modes; its policy and rules say what is asked for")
+        return
+    modes: Sequence[str] = permission.modes
+    if rest == "next":
+        rest = modes[(modes.index(permission.mode) + 1) % len(modes)]
+    if rest and rest not in modes:
+        talk.screen.note(f"There is no mode {terminal_escape.line(rest, 40)}; there are: {', '.join(modes)}")
+        return
+    permission.mode = rest or permission.mode
+    talk.screen.note(f"The mode is {permission.mode}: {permission.told}")
 
 
 async def compact(talk: Talk, rest: str) -> None:

@@ -87,7 +87,8 @@ async def rules(talk: Talk, rest: str) -> None:
         for each in await talk.runs.rules(run_id, labels.project, labels.owner):
             found += 1
             grant = each.grant
-            said = [each.verdict, each.tool, *(f"{name}={pattern}" for name, pattern in grant.arguments)]
+            reach = [" ".join(f"{name}={pattern}" for name, pattern in one) for one in grant.reaches]
+            said = [each.verdict, each.tool, " or ".join(reach)] if reach else [each.verdict, each.tool]
             said += [f"of {grant.agent}"] if grant.agent else []
             said += [f"until {clock('%Y-%m-%d %H:%M', grant.until)}"] if grant.until else []
             said += [f"for this {each.scope} ({each.id})"]

@@ -1,9 +1,21 @@
-"""The user's own folders: where settings of theirs lie, and what is kept for them."""
+"""Who uses this program, and their own folders: where settings of theirs lie, and what is kept for them."""
 
 from __future__ import annotations
 
+import getpass
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from antiphon.values.message import USER
+
+
+def my_name() -> str:
+    """Who uses this machine, as far as it says."""
+    # A process without an entry in the user database has no name.
+    with suppress(OSError, KeyError):
+        return getpass.getuser()
+    return USER
 
 
 def settings_folder() -> Path:
