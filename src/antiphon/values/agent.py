@@ -19,7 +19,7 @@ from antiphon.values.message import USER
 from antiphon.values.model import Example, Model
 from antiphon.values.policy import Policy, Preset
 from antiphon.values.tool import Tool, ToolKind, as_tool, tool_from
-from antiphon.values.tool.tool import OutsideCall
+from antiphon.values.tool.definition import OutsideCall
 from antiphon.values.tool.toolset import Toolset
 
 if TYPE_CHECKING:

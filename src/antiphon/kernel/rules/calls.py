@@ -44,7 +44,7 @@ from antiphon.values.policy import (
 )
 from antiphon.values.schema.arguments import Invalid, Repaired, is_json
 from antiphon.values.tool import Tool
-from antiphon.values.tool.tool import OutsideCall
+from antiphon.values.tool.definition import OutsideCall
 
 EXPOSED = "the agent was shown something untrusted and something private, so a person allows what acts"
 """Why a call is asked for that everything else allows."""

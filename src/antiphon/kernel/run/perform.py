@@ -62,7 +62,7 @@ from antiphon.values.fields import check_fields, shown
 from antiphon.values.model import MAX_CALLS, NO_USAGE, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
-from antiphon.values.tool.tool import ToolDoor
+from antiphon.values.tool.definition import ToolDoor
 
 Failed = Callable[[BaseException, OpenEffect], str]
 """Is told of an exception in an effect; returns what the journal keeps of it."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from antiphon.tools.folder import names
 from antiphon.tools.shell.keeping import place, scan
 from antiphon.values.message import MAX_KEPT_FILE, FileChange, FileState
-from antiphon.values.tool.tool import MAX_CHANGES
+from antiphon.values.tool.definition import MAX_CHANGES
 
 SECONDS = 10.0
 """For which git is waited."""

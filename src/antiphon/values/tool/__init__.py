@@ -1,8 +1,8 @@
 """Tools: functions that models may call, with a contract of what they do to the world.
 
 Here is how one is made: of a function, whose signature says what it takes, or of a JSON Schema that says it.
-`tool.py` holds what a tool is, what it may know of its call, and what becomes of what it returns. May import:
-`errors` and the rest of `values`; nothing that knows a run.
+`definition.py` holds what a tool is, what it may know of its call, and what becomes of what it returns. May
+import: `errors` and the rest of `values`; nothing that knows a run.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.values.schema.arguments import ArgumentParser
 from antiphon.values.schema.shape import Shape
 from antiphon.values.schema.standins import from_json, to_json
-from antiphon.values.tool.offer import Effect, ToolKind
-from antiphon.values.tool.tool import (
+from antiphon.values.tool.definition import (
     Dependency,
     Done,
     EarlierCall,
@@ -42,6 +41,7 @@ from antiphon.values.tool.tool import (
     bound,
     result_of,
 )
+from antiphon.values.tool.offer import Effect, ToolKind
 
 __all__ = [
     "Dependency",

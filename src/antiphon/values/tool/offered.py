@@ -10,8 +10,8 @@ import msgspec
 from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.values.codec import encode_value
 from antiphon.values.tool import Tool, tool_from
+from antiphon.values.tool.definition import OutsideCall, Reconcile
 from antiphon.values.tool.offer import ToolOffer
-from antiphon.values.tool.tool import OutsideCall, Reconcile
 
 _CONTRACT = ToolOffer.__struct_fields__[3:-2]
 

@@ -10,7 +10,7 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.models.script import Script, call
 from antiphon.values.tool import Done
-from antiphon.values.tool.tool import MAX_FILE_DATA
+from antiphon.values.tool.definition import MAX_FILE_DATA
 from antiphon.view import Dialogue, connect
 
 

@@ -28,7 +28,7 @@ from antiphon.values.message import ToolResult
 from antiphon.values.schema.arguments import Invalid
 from antiphon.values.secret import is_secret_name
 from antiphon.values.tool import Tool, ToolContext
-from antiphon.values.tool.tool import result_of
+from antiphon.values.tool.definition import result_of
 from antiphon.values.tool.toolset import ProviderLost
 
 WIDTH = 200
