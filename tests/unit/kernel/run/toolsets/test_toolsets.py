@@ -162,12 +162,12 @@ def test_what_is_offered_is_recorded_once_whatever_happens_to_its_provider():
 
 
 def test_a_plain_function_of_a_toolset_asks_and_its_own_time_stands_still():
-    @tool(effect="read", timeout=0.05)
+    @tool(effect="read", timeout=0.4)
     def sign(ctx: ToolContext) -> str:
         """Have somebody sign."""
         return ctx.wait(ctx.ask_user("Sign?"))
 
-    @tool(effect="read", timeout=0.1)
+    @tool(effect="read", timeout=0.5)
     async def outlasts() -> str:
         """Take longer than the other may."""
         await asyncio.get_running_loop().create_future()
@@ -179,7 +179,7 @@ def test_a_plain_function_of_a_toolset_asks_and_its_own_time_stands_still():
             request = await run.post("a", "go")
             async for record in run.events(0, deltas=False):
                 question = record.event.id if record.asks else question
-                if "no result after 0.1 s" in str(record.event):
+                if "no result after 0.5 s" in str(record.event):
                     break
             await run.answer(question, "signed by Ann", by="ann")
             await run.result(request)
