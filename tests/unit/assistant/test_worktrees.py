@@ -15,6 +15,7 @@ from antiphon import Message, Record, ToolError, open_journal, open_run, run
 from antiphon.assistant import coder
 from antiphon.assistant.worktrees.patches import apply_tool, paths_of
 from antiphon.assistant.worktrees.slots import SLOTS, Worktrees
+from antiphon.errors import ConfigError
 from antiphon.models.script import Script, call
 from antiphon.values.policy import Verbatim
 from antiphon.view import RunTree
@@ -39,6 +40,12 @@ def repository(place: Path) -> Iterator[Path]:
     yield place
     # Whatever came of it, nothing is left behind.
     assert len(git(place, "worktree", "list").splitlines()) == 1
+
+
+def test_a_place_that_cannot_be_made_is_named_with_what_says_where(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ConfigError, match=r"taken/.*cannot be made \(Not a directory\); ANTIPHON_HOME or"):
+        coder(repository, env={"ANTIPHON_HOME": str(tmp_path / "taken")})
 
 
 def writing(*titles: str) -> Any:

@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from antiphon.assistant.worktrees.git import git
-from antiphon.errors import ToolError
+from antiphon.errors import ConfigError, ToolError
 
 SLOTS = 4
 """Agents that write at once."""
@@ -44,9 +44,13 @@ class Worktrees:
         self._home = state / "worktrees" / name
 
     def place(self, slot: int) -> Path:
-        """The folder of a slot, which is there."""
+        """The folder of a slot, which is there. Raises ConfigError where it cannot be made."""
         found = self._home / str(slot)
-        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            why = f"cannot be made ({error.strerror}); ANTIPHON_HOME or XDG_STATE_HOME says where it is"
+            raise ConfigError(why, os.fspath(found)) from error
         return found
 
     def make(self, run_id: str, work: str) -> MadeWorktree:
