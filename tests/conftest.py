@@ -1,5 +1,7 @@
 """Every test is watched: its runs are folded twice, audited and replayed, and it leaves nothing behind."""
 
+import sys
+
 import pytest
 from hypothesis import settings
 
@@ -19,6 +21,14 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "unwatched: breaks invariants, or leaves things behind, on purpose")
     config.addinivalue_line("markers", "longest: takes minutes, and begins before all others")
     config.addinivalue_line("markers", IMPURE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report):
+    # A log is read for what failed: ten thousand points hide it.
+    if report.when == "call" and report.passed and not hasattr(report, "wasxfail") and not sys.stdout.isatty():
+        return "passed", "", "PASSED"
+    return None
 
 
 @pytest.hookimpl(trylast=True)

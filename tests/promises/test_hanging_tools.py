@@ -26,7 +26,7 @@ def look() -> str:
 @pytest.fixture
 def hang():
     """A synchronous tool that hangs until the test is over."""
-    release = threading.Event()
+    release, before = threading.Event(), workers()
 
     @tool(timeout=0.05)
     def hang() -> str:
@@ -37,7 +37,8 @@ def hang():
     yield hang
     release.set()
     for each in workers():
-        each.join(20)
+        if each not in before:
+            each.join(20)
 
 
 def results(model):
@@ -201,10 +202,10 @@ def test_a_thread_that_returns_when_its_loop_has_stopped_ends():
         release.wait(30)
         return "late"
 
-    loop = asyncio.new_event_loop()
+    before, loop = workers(), asyncio.new_event_loop()
     try:
         loop.run_until_complete(run(Agent("a", tools=[hangs]), "go", model=Script([call("hangs"), "done"])))
-        (left,) = (each for each in threading.enumerate() if each.name == threads.THREAD_NAME)
+        (left,) = (each for each in workers() if each not in before)
         release.set()
         left.join(10)
         assert not left.is_alive()

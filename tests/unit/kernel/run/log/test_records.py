@@ -25,7 +25,6 @@ from antiphon.errors import LeaseLost, RunSuspended
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.run.commands import AnswerInput, CancelEffect, encode
 from antiphon.kernel.run.log.records import LOG, RunLog
-from antiphon.kernel.run.tools.threads import THREAD_NAME
 from antiphon.models.script import Script, call
 
 RUN = "run-7"
@@ -253,10 +252,10 @@ def test_a_thread_that_is_given_up(log):
         release.set()
         return "fine"
 
+    before = set(threading.enumerate())
     run_sync(Agent("a", model=Script(model), tools=[hang]), "go")
-    for each in threading.enumerate():
-        if each.name == THREAD_NAME:
-            each.join(30)
+    for each in set(threading.enumerate()) - before:
+        each.join(30)
     assert between(log())[:2] == [
         ("WARNING", "", "", "hang still runs in a thread that nothing can stop"),
         ("INFO", "a", "1/1.c1", "hang failed"),
