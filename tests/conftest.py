@@ -26,7 +26,8 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report):
     # A log is read for what failed: ten thousand points hide it.
-    if report.when == "call" and report.passed and not hasattr(report, "wasxfail") and not sys.stdout.isatty():
+    passed = report.when == "call" and report.passed and not hasattr(report, "wasxfail")
+    if passed and not sys.stdout.isatty():
         return "passed", "", "PASSED"
     return None
 

@@ -93,8 +93,8 @@ def test_every_flipped_bit_is_noticed_or_holds_nothing(tmp_path, pages, said, fl
         assert acknowledged <= found[0] <= whole[0], f"bit {bit} of byte {place} of journal.db{side}"
         assert found[1] == whole[1]
         silent[side] += 1
-    # What is not noticed is read by nobody: free room, earlier versions of a page, what was moved already. How
-    # much of the log that is depends on when the process was killed.
+    # What is not noticed is read by nobody: free room, earlier versions of a page, what was moved already.
+    # How much of the log that is depends on when the process was killed.
     assert noticed.total() > flips / 40
     assert noticed.total() + silent.total() == flips
 

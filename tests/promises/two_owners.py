@@ -392,7 +392,7 @@ class Owner:
         self.leave()
         self.go_on()
         self.loop.hear_at_once()
-        # A run that was killed is never left, and its threads would wait for work as long as this process lives.
+        # A run that was killed is never left, and its threads would wait for work to the end.
         pool = getattr(self.loop, tool_threads._kept_as("threads"), None)
         if pool is not None:
             pool.close()
