@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from antiphon.journal.listing import Labels
-from antiphon.journal.port import blob_digest
+from antiphon.journal.port import StoredRule, blob_digest
 from antiphon.journal.row_writer import RowWriter
 from tests.unit.journal.writing import facts, opened, write_story
 
@@ -104,6 +104,42 @@ def test_a_file_of_which_a_page_is_damaged_keeps_what_is_on_the_others(shell):
     assert said.code == 0
     rows = {fact for fact in held(shell.folder / "new.db")[0] if fact[0] == "row"}
     assert len(rows) == 16
+
+
+@pytest.mark.parametrize("damage", ["", "update rules set body = 'x' where id = 'b'", "drop table rules"])
+def test_rules_beside_the_runs_are_kept_or_said_to_be_lost(shell, damage):
+    rules = [
+        StoredRule(each, "project", "tides", b'{"deny":["pay"]}', float(at)) for at, each in enumerate("abc")
+    ]
+
+    async def writing():
+        async with opened(shell.folder / "journal.db") as journal:
+            for each in rules:
+                await journal.add_rule(each)
+
+    async def kept():
+        async with opened(shell.folder / "new.db") as journal:
+            return list(await journal.rules())
+
+    killed(shell.folder)
+    asyncio.run(writing())
+    connection = apsw.Connection(str(shell.folder / "journal.db"))
+    connection.execute(damage)
+    connection.close()
+    said = shell("journal", "salvage", "--journal", "journal.db", "--out", "new.db")
+    assert said.code == 0
+    told = [line for line in said.out.splitlines() if line.startswith("rules")]
+    if not damage:
+        assert told == ["rules  3 that hold beyond one run"]
+        assert asyncio.run(kept()) == rules
+    elif "drop" in damage:
+        assert told == ["rules  LOST: rules beside the runs, which cannot be read"]
+        assert asyncio.run(kept()) == []
+    else:
+        assert told == [
+            "rules  2 that hold beyond one run", "rules  LOST: the rule b, which is not as it was written",
+        ]  # fmt: skip
+        assert asyncio.run(kept()) == [rules[0], rules[2]]
 
 
 def test_a_name_that_changed_is_lost_and_an_id_that_none_can_have_costs_no_other_run_anything(shell):

@@ -115,6 +115,13 @@ class CopiedRun(Struct, frozen=True):
     lost: str = ""
 
 
+class CopiedRules(Struct, frozen=True):
+    """The rules of a copy: how many there are, and those that could not be read."""
+
+    kept: int
+    lost: list[str]
+
+
 def journal_file(option: str | None) -> Path:
     """The file of the journal that a command works on. Raises NotFound."""
     url = url_of(option, environment())
@@ -129,35 +136,45 @@ def journal_file(option: str | None) -> Path:
 @click.option("--out", metavar="NEW", required=True, help="The new journal; it must not exist yet.")
 @json_option
 def salvage(journal: str | None, out: str, as_json: bool) -> int:
-    """Copy every run of a damaged journal, as far as its records verify, to the new journal NEW.
+    """Copy the runs and rules of a damaged journal, as far as they verify, to the new journal NEW.
 
     The damaged journal is only read. Says of every run what was kept and what is lost.
     """
     path = journal_file(journal)
     if Path(out).exists():
         raise click.UsageError(f"{out} exists; name a file that does not.")
-    copied = asyncio.run(_salvage(path, Path(out), Path(out).absolute().parent))
+    copied, rules = asyncio.run(_salvage(path, Path(out), Path(out).absolute().parent))
     damaged = [each for each in copied if each.lost]
     if as_json:
-        output.say(terminal_escape.json_text({"runs": copied, "damaged": len(damaged)}))
+        found = {"runs": copied, "damaged": len(damaged), "rules": rules.kept, "lost_rules": rules.lost}
+        output.say(terminal_escape.json_text(found))
         return exit_codes.COMPLETED
     for each in copied:
         commands = f", {each.commands:,} commands" if each.commands else ""
         lost = f"; LOST: {terminal_escape.line(each.lost)}" if each.lost else ""
         records = f"{each.records:,} records, {each.blobs:,} blobs{commands}"
         output.say(f"{short_id(each.run_id)}  {records}{lost}")
+    if rules.kept:
+        output.say(f"rules  {rules.kept:,} that hold beyond one run")
+    for what in rules.lost:
+        output.say(f"rules  LOST: {terminal_escape.line(what)}")
     output.say(f"{len(copied):,} runs copied to {out}, {len(damaged):,} of them not whole")
     return exit_codes.COMPLETED
 
 
-async def _salvage(path: Path, out: Path, beside: Path) -> list[CopiedRun]:
+async def _salvage(path: Path, out: Path, beside: Path) -> tuple[list[CopiedRun], CopiedRules]:
     # Who only looks at runs does not load this.
     from antiphon.journal.files.salvage import salvage as salvaged
     from antiphon.journal.sqlite import SqliteJournal
 
     target = SqliteJournal(out, key=journal_key())
     try:
-        return [await _copied(target, run) for run in salvaged(path, beside, Seal(journal_key()))]
+        with salvaged(path, beside, Seal(journal_key())) as found:
+            runs = [await _copied(target, run) for run in found.runs()]
+            rules, lost = found.rules()
+            for each in rules:
+                await target.add_rule(each)
+        return runs, CopiedRules(len(rules), lost)
     finally:
         await target.close()
 

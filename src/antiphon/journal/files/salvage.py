@@ -12,7 +12,7 @@ import shutil
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,10 +25,10 @@ from antiphon.errors import JournalDamaged, JournalError, UnknownName, UserError
 from antiphon.journal.files.log import FRAME_HEADER, HEADER, MAGIC, checksum, log_of
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.listing import Labels, check_labels, check_name
-from antiphon.journal.port import Row, StoredCommand, follows, genesis
+from antiphon.journal.port import Row, StoredCommand, StoredRule, follows, genesis
 from antiphon.journal.sqlite import reader as reading
 from antiphon.journal.sqlite.file import open_copy, seal_of, value
-from antiphon.journal.sqlite.runs import stored_labels, stored_name
+from antiphon.journal.sqlite.runs import judged_rules, stored_labels, stored_name
 from antiphon.journal.transfer import named_blobs
 
 PAGE = 4096
@@ -64,8 +64,43 @@ class SalvagedRun(Struct, frozen=True):
     labels: Labels = Labels()
 
 
-def salvage(path: Path, beside: Path, seal: Seal) -> Iterator[SalvagedRun]:
-    """Every run of the journal at `path`, as much of it as can be read. Its files are only read.
+class Salvage:
+    """What can be read of one journal."""
+
+    def __init__(self, copies: list[apsw.Connection], seals: list[Seal]) -> None:
+        self._copies, self._seals = copies, seals
+
+    def runs(self) -> Iterator[SalvagedRun]:
+        """Every run, as much of it as can be read."""
+        for run_id in _run_ids(self._copies):
+            pairs = zip(self._copies, self._seals, strict=True)
+            found = [run for each, seal in pairs if (run := _run(each, run_id, seal)) is not None]
+            if found:
+                yield max(found, key=lambda run: (len(run.rows), len(run.commands)))
+
+    def rules(self) -> tuple[list[StoredRule], list[str]]:
+        """The rules beside the runs, oldest first; and what is lost of them, in words."""
+        good: dict[str, StoredRule] = {}
+        bad: dict[str, str] = {}
+        unread = 0
+        for connection, seal in zip(self._copies, self._seals, strict=True):
+            try:
+                for rule, is_whole in judged_rules(seal, connection):
+                    if is_whole:
+                        good[rule.id] = rule
+                    else:
+                        bad[rule.id] = f"the rule {rule.id}, which is not as it was written"
+            except apsw.Error:
+                unread += 1
+        lost = [what for name, what in bad.items() if name not in good]
+        if unread == len(self._copies):
+            lost.append("rules beside the runs, which cannot be read")
+        return sorted(good.values(), key=lambda rule: (rule.created_at, rule.id)), lost
+
+
+@contextmanager
+def salvage(path: Path, beside: Path, seal: Seal) -> Iterator[Salvage]:
+    """The journal at `path`, as far as it can be read. Its files are only read.
 
     beside: a folder that has room for two copies. Raises JournalDamaged when nothing can be read at all,
     JournalError when it is sealed with another key than that of `seal`.
@@ -90,12 +125,7 @@ def salvage(path: Path, beside: Path, seal: Seal) -> Iterator[SalvagedRun]:
             copies.append(connection)
         if not copies:
             raise JournalDamaged(path, f"nothing of it can be read; restore a copy ({failure})")
-        seals = [_seal_of(each, path, seal) for each in copies]
-        for run_id in _run_ids(copies):
-            pairs = zip(copies, seals, strict=True)
-            found = [run for each, sealed in pairs if (run := _run(each, run_id, sealed)) is not None]
-            if found:
-                yield max(found, key=lambda run: (len(run.rows), len(run.commands)))
+        yield Salvage(copies, [_seal_of(each, path, seal) for each in copies])
 
 
 def _run_ids(copies: list[apsw.Connection]) -> list[str]:

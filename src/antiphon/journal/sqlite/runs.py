@@ -14,13 +14,14 @@ from typing import Any
 
 import apsw
 
-from antiphon.errors import JournalCorrupt, JournalDamaged, JournalError, JournalFull, UnknownName
+from antiphon.errors import JournalCorrupt, JournalDamaged, JournalError, JournalFull, UnknownName, UserError
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.listing import Labels, labels_digest, listed, name_digest
 from antiphon.journal.port import (
     RunSnapshot,
     StoredRule,
     StoredRun,
+    check_rule,
     genesis,
     rule_digest,
     snapshot_digest,
@@ -285,13 +286,28 @@ def drop_rule(connection: apsw.Connection, rule_id: str) -> None:
 def rules(seal: Seal, path: Path, connection: apsw.Connection) -> list[StoredRule]:
     """Every rule, verified. Raises JournalDamaged."""
     found = []
-    for rule_id, scope, key, body, created, digest, sealed in connection.execute(_RULES):
-        rule = StoredRule(rule_id, scope, key, body, created)
-        if rule_digest(rule) != digest or sealed != seal.rule(digest):
+    for rule, is_whole in judged_rules(seal, connection):
+        if not is_whole:
             what = "is not as it was written; look at it, drop it and add it anew"
-            raise JournalDamaged(path, f"the rule {rule_id!a} {what}")
+            raise JournalDamaged(path, f"the rule {rule.id!a} {what}")
         found.append(rule)
     return found
+
+
+def judged_rules(seal: Seal, connection: apsw.Connection) -> Iterator[tuple[StoredRule, bool]]:
+    """Every rule, and whether it is as it was written."""
+    for rule_id, scope, key, body, created, digest, sealed in connection.execute(_RULES):
+        rule = StoredRule(rule_id, scope, key, body, created)
+        yield rule, _is_whole(rule, digest) and sealed == seal.rule(digest)
+
+
+def _is_whole(rule: StoredRule, digest: bytes) -> bool:
+    try:
+        check_rule(rule)
+        return rule_digest(rule) == digest
+    except (AttributeError, UserError, TypeError, ValueError):
+        # Values of other types than were written.
+        return False
 
 
 def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
