@@ -88,7 +88,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing follows here: it was left, or has stopped with an error."""
+        """Whether nothing follows here: it was closed or left, or has stopped with an error."""
         return self._runtime.feed.over
 
     @property
@@ -423,10 +423,11 @@ class Run:
         await asyncio.wait((self._runtime.spawn(_as_long_as_it_is_open()),))
 
     async def close(self, reason: str = "") -> None:
-        """End the run for good; what is still open is cancelled first."""
+        """End the run for good; what is still open is cancelled first. `events` end with its last record."""
         if self._runtime.state.activations[0].open:
             await self.cancel(reason=reason or "the run was closed")
         await self._runtime.close(reason)
+        self._runtime.feed.end("closed")
 
 
 def _shown(effect_id: str, agent: str, detail: HumanInput) -> Message:
