@@ -19,6 +19,8 @@ interface Props<Item extends Row> {
 }
 
 const MARGIN = 400;
+/** Pixels from the end at which a reader is taken to be there. */
+const NEAR = 40;
 
 export function Virtual<Item extends Row>({ items, render, label, wanted, follow = false, className = "" }: Props<Item>) {
   const box = useRef<HTMLDivElement>(null);
@@ -26,7 +28,8 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
   const [, redraw] = useState(0);
   const [seen, setSeen] = useState({ top: 0, height: 800 });
   const atEnd = useRef(true);
-  const before = useRef(0);
+  /** Where the reader was, in pixels, when they last saw the end. */
+  const ended = useRef(0);
   const [missed, setMissed] = useState(0);
   const known = useRef(items.length);
 
@@ -42,10 +45,12 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
   useLayoutEffect(() => {
     const element = box.current!;
     const look = (): void => {
-      // What grows below the end is no reader who went away: only who scrolls up does that.
-      if (element.scrollHeight - element.scrollTop - element.clientHeight < 40) atEnd.current = true;
-      else if (element.scrollTop < before.current - 1) atEnd.current = false;
-      before.current = element.scrollTop;
+      // What grows below the end is no reader who went away: only who scrolls up does that. A few pixels up are
+      // no reader either: a list that gets shorter moves by itself, and has grown again before that is told.
+      if (element.scrollHeight - element.scrollTop - element.clientHeight < NEAR) {
+        atEnd.current = true;
+        ended.current = element.scrollTop;
+      } else if (element.scrollTop < ended.current - NEAR) atEnd.current = false;
       if (atEnd.current) setMissed(0);
       setSeen((old) => Math.abs(old.top - element.scrollTop) > 200 || old.height !== element.clientHeight
         ? { top: element.scrollTop, height: element.clientHeight } : old);
@@ -77,7 +82,7 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
     }
     if (above) {
       element.scrollTop += above;
-      before.current = element.scrollTop;
+      ended.current += above;
     }
     if (changed) redraw((old) => old + 1);
   });
@@ -98,7 +103,7 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
     if (follow && atEnd.current) {
       element.scrollTop = element.scrollHeight;
       // A list that was measured shorter has moved by itself, and is no reader who scrolled up.
-      before.current = element.scrollTop;
+      ended.current = element.scrollTop;
     } else if (follow && more > 0) setMissed((old) => old + more);
   }, [items.length, all, follow]);
 
