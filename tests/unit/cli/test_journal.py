@@ -133,7 +133,7 @@ def test_rules_beside_the_runs_are_kept_or_said_to_be_lost(shell, damage):
         assert told == ["rules  3 that hold beyond one run"]
         assert asyncio.run(kept()) == rules
     elif "drop" in damage:
-        assert told == ["rules  LOST: rules beside the runs, which cannot be read"]
+        assert told == ["rules  LOST: rules beside the runs that cannot be read"]
         assert asyncio.run(kept()) == []
     else:
         assert told == [

@@ -82,7 +82,7 @@ class Salvage:
         """The rules beside the runs, oldest first; and what is lost of them, in words."""
         good: dict[str, StoredRule] = {}
         bad: dict[str, str] = {}
-        unread = 0
+        lost = list[str]()
         for connection, seal in zip(self._copies, self._seals, strict=True):
             try:
                 for rule, is_whole in judged_rules(seal, connection):
@@ -91,10 +91,10 @@ class Salvage:
                     else:
                         bad[rule.id] = f"the rule {rule.id}, which is not as it was written"
             except apsw.Error:
-                unread += 1
-        lost = [what for name, what in bad.items() if name not in good]
-        if unread == len(self._copies):
-            lost.append("rules beside the runs, which cannot be read")
+                # The first copy has whatever the others have; what it lacks may be nowhere.
+                if connection is self._copies[0]:
+                    lost.append("rules beside the runs that cannot be read")
+        lost += [what for name, what in bad.items() if name not in good]
         return sorted(good.values(), key=lambda rule: (rule.created_at, rule.id)), lost
 
 
