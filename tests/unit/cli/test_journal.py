@@ -142,6 +142,32 @@ def test_rules_beside_the_runs_are_kept_or_said_to_be_lost(shell, damage):
         assert asyncio.run(kept()) == [rules[0], rules[2]]
 
 
+def test_a_page_of_rules_that_is_damaged_costs_those_on_it(shell):
+    path = shell.folder / "journal.db"
+    body = b'{"why":"' + b"tides " * 150 + b'"}'
+
+    async def writing():
+        async with opened(path) as journal:
+            for number in range(100):
+                await journal.add_rule(StoredRule(f"r{number:02}", "project", "tides", body, float(number)))
+
+    async def kept():
+        async with opened(shell.folder / "new.db") as journal:
+            return len(await journal.rules())
+
+    asyncio.run(writing())
+    connection = apsw.Connection(str(path))
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    connection.close()
+    data = bytearray(path.read_bytes())
+    pages = [at for at in range(0, len(data), 4_096) if data[at : at + 4_096].count(b"tides tides") > 100]
+    data[pages[len(pages) // 2]] = 0xFF
+    path.write_bytes(data)
+    said = shell("journal", "salvage", "--journal", "journal.db", "--out", "new.db")
+    assert "rules  LOST: rules beside the runs that cannot be read" in said.out
+    assert 80 < asyncio.run(kept()) < 100
+
+
 def test_a_name_that_changed_is_lost_and_an_id_that_none_can_have_costs_no_other_run_anything(shell):
     killed(shell.folder)
     connection = apsw.Connection(str(shell.folder / "journal.db"))

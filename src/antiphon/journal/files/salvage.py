@@ -13,6 +13,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,7 +29,13 @@ from antiphon.journal.listing import Labels, check_labels, check_name
 from antiphon.journal.port import Row, StoredCommand, StoredRule, follows, genesis
 from antiphon.journal.sqlite import reader as reading
 from antiphon.journal.sqlite.file import open_copy, seal_of, value
-from antiphon.journal.sqlite.runs import judged_rules, stored_labels, stored_name
+from antiphon.journal.sqlite.runs import (
+    RULES_AS_THEY_LIE,
+    RULES_FROM_THE_END,
+    judged_rules,
+    stored_labels,
+    stored_name,
+)
 from antiphon.journal.transfer import named_blobs
 
 PAGE = 4096
@@ -82,10 +89,12 @@ class Salvage:
         """The rules beside the runs, oldest first; and what is lost of them, in words."""
         good: dict[str, StoredRule] = {}
         bad: dict[str, str] = {}
-        lost = list[str]()
-        for connection, seal in zip(self._copies, self._seals, strict=True):
+        lost = dict[str, None]()
+        copies = zip(self._copies, self._seals, strict=True)
+        # From both ends: what lies behind a page that cannot be read is reached from the other one.
+        for (connection, seal), statement in product(copies, (RULES_AS_THEY_LIE, RULES_FROM_THE_END)):
             try:
-                for rule, is_whole in judged_rules(seal, connection):
+                for rule, is_whole in judged_rules(seal, connection, statement):
                     if is_whole:
                         good[rule.id] = rule
                     else:
@@ -93,9 +102,9 @@ class Salvage:
             except apsw.Error:
                 # The first copy has whatever the others have; what it lacks may be nowhere.
                 if connection is self._copies[0]:
-                    lost.append("rules beside the runs that cannot be read")
-        lost += [what for name, what in bad.items() if name not in good]
-        return sorted(good.values(), key=lambda rule: (rule.created_at, rule.id)), lost
+                    lost["rules beside the runs that cannot be read"] = None
+        found = [*lost, *(what for name, what in bad.items() if name not in good)]
+        return sorted(good.values(), key=lambda rule: (rule.created_at, rule.id)), found
 
 
 @contextmanager

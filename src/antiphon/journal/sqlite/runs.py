@@ -86,7 +86,9 @@ _NAMED = "select run_id, runs.name from runs join meta on meta.name = 'name of '
 _ADD_RULE = (
     "insert or ignore into rules(id, scope, key, body, created, digest, seal) values(?, ?, ?, ?, ?, ?, ?)"
 )
-_RULES = "select id, scope, key, body, created, digest, seal from rules order by created, id"
+RULES = "select id, scope, key, body, created, digest, seal from rules order by created, id"
+RULES_AS_THEY_LIE = "select id, scope, key, body, created, digest, seal from rules order by id"
+RULES_FROM_THE_END = "select id, scope, key, body, created, digest, seal from rules order by id desc"
 _DROP_RULE = "delete from rules where id = ?"
 _DROP_RULES_OF = "delete from rules where scope = 'run' and key = ?"
 _KEEP_SNAPSHOT = "insert or replace into snapshots values(?, ?, ?, ?, ?, ?, ?)"
@@ -294,9 +296,11 @@ def rules(seal: Seal, path: Path, connection: apsw.Connection) -> list[StoredRul
     return found
 
 
-def judged_rules(seal: Seal, connection: apsw.Connection) -> Iterator[tuple[StoredRule, bool]]:
-    """Every rule, and whether it is as it was written."""
-    for rule_id, scope, key, body, created, digest, sealed in connection.execute(_RULES):
+def judged_rules(
+    seal: Seal, connection: apsw.Connection, statement: str = RULES
+) -> Iterator[tuple[StoredRule, bool]]:
+    """Every rule, and whether it is as it was written. statement: which asks for them, one of RULES."""
+    for rule_id, scope, key, body, created, digest, sealed in connection.execute(statement):
         rule = StoredRule(rule_id, scope, key, body, created)
         yield rule, _is_whole(rule, digest) and sealed == seal.rule(digest)
 
