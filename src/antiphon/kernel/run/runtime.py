@@ -484,9 +484,9 @@ class Runtime:
         """Stop driving and give the run up; whoever claims it next goes on where it is."""
         tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
         names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
-        left = await stop(tasks, names)
-        records.still_runs(self.run_id, left + self._tools.close())
-        self.feed.end("closed" if self.state.closed else "suspended")
+        records.still_runs(self.run_id, await stop(tasks, names) + self._tools.close())
+        if not self.feed.ended:
+            self.feed.end("closed" if self.state.closed else "suspended")
         if self._failure is None:
             self._snapshots.leave(self._seq, self._digest)
             await self.journal.release(self._lease, summary)
